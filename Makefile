@@ -1,6 +1,6 @@
 # Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
 .DEFAULT_GOAL := help
-.PHONY: help install run desk llm mcp mlflow wandb cluster hermes check test test-fast lint types layers bench docs dist package sbom lock clean
+.PHONY: help install run desk llm mcp mlflow wandb cluster hermes check test test-fast lint words types layers bench docs dist package sbom lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
 # Compiled files are kept even where the surroundings say otherwise: every process of the tests would compile all anew.

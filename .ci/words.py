@@ -39,9 +39,8 @@ def python_places(path: Path) -> Iterator[tuple[int, str, str]]:
                 yield node.lineno, "docstring", found[0]
         elif isinstance(node, ast.Raise | ast.keyword) and (isinstance(node, ast.Raise) or node.arg == "help"):
             for part in ast.walk(node):
-                if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                    if found := WORDS.search(part.value):
-                        yield part.lineno, "error" if isinstance(node, ast.Raise) else "help", found[0]
+                if isinstance(part, ast.Constant) and (found := WORDS.search(str(part.value))):
+                    yield part.lineno, "error" if isinstance(node, ast.Raise) else "help", found[0]
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and (found := WORDS.search(token.string)):
             yield token.start[0], "comment", found[0]

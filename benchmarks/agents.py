@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from finskillbench.edition import Edition, load_edition
-from finskillbench.integrations.mcp.drive import drive
+from finskillbench.integrations.mcp.drive import drive_agent
 from finskillbench.runs.execute.run import RunResult, run
 from finskillbench.runs.plan.streams import default_edition
 
@@ -39,7 +39,7 @@ def ways(edition: Edition, limit: int, folder: Path) -> dict[str, Callable[[], R
     def over(place: str) -> RunResult:
         command = f"{sys.executable} -I {AGENT} submits {place}"
         name, out = place.strip("{}"), folder / place.strip("{}")
-        return drive(edition, command, name, [CONDITION], limit=limit, max_concurrency=1, out=out)
+        return drive_agent(edition, command, name, [CONDITION], limit=limit, max_concurrency=1, out=out)
 
     def in_python() -> RunResult:
         out = folder / "python"

@@ -13,7 +13,7 @@ from tests.reports.test_read import row
 
 import finskillbench
 from finskillbench.csv_output import csv_text
-from finskillbench.integrations.exports import Flat, write_flat
+from finskillbench.integrations.exports import FlatFormat, write_flat
 from finskillbench.reports.formats import render_csv
 from finskillbench.reports.tables.base import Column, Kind, Table
 from finskillbench.runs.store.rows import to_frame
@@ -52,7 +52,7 @@ def test_headers_and_categories_are_text_too() -> None:
 def test_tables_and_rows_are_written_so(tmp_path: Path) -> None:
     table = Table("t", "T", (Column("model", "Model"), Column("gain", "Gain", Kind.DIFFERENCE)), ((FORMULA, -0.5),))
     assert cells(render_csv(table))[1] == ["'" + FORMULA, "-0.5"]
-    write_flat(to_frame([row()]).with_columns(error=pl.lit(FORMULA)), tmp_path / "rows.csv", Flat.CSV)
+    write_flat(to_frame([row()]).with_columns(error=pl.lit(FORMULA)), tmp_path / "rows.csv", FlatFormat.CSV)
     (line,) = csv.DictReader(io.StringIO((tmp_path / "rows.csv").read_text()))
     assert line["error"] == "'" + FORMULA
 

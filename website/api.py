@@ -10,8 +10,8 @@ import finskillbench
 def pages() -> dict[str, str]:
     """Markdown of each page by its place in the site; mkdocstrings reads the docstrings from the source."""
     doc = finskillbench.__doc__ or ""
-    lead, _, rest = doc.partition("What is done with an edition:")
-    text = "What is done with an edition:" + rest
+    lead, _, rest = doc.partition("Functions:")
+    text = "Functions:" + rest
     linked = re.sub(r"`(\w+)(\([^`]*\))?`", _linked, text)
     index = f"# Python\n\n{_fenced(lead)}\n\n{linked}"
     return {"api/index.md": index, **{f"api/{name}.md": _page(name) for name in finskillbench.__all__}}
@@ -24,9 +24,9 @@ def _linked(found: re.Match[str]) -> str:
 def _fenced(lead: str) -> str:
     """The lead of the docstring with its example as a block of Python."""
     first, *paragraphs = lead.strip().split("\n\n")
-    told = [part for part in paragraphs if not part.startswith("    ")]
+    prose = [part for part in paragraphs if not part.startswith("    ")]
     code = [re.sub("^    ", "", part, flags=re.MULTILINE) for part in paragraphs if part.startswith("    ")]
-    return "\n\n".join([first.partition(": ")[2].capitalize(), *told, "```python", "\n\n".join(code), "```"]).replace(
+    return "\n\n".join([first.partition(": ")[2].capitalize(), *prose, "```python", "\n\n".join(code), "```"]).replace(
         "```python\n\n", "```python\n"
     )
 
@@ -37,5 +37,5 @@ def _page(name: str) -> str:
     made_of = getattr(getattr(finskillbench, name), "__wrapped__", None)
     if made_of is None:
         return "\n".join([*head, f"::: finskillbench.{name}", ""])
-    told = f"`{name}` takes what [`{made_of.__name__}`]({made_of.__name__}.md) takes, and waits for it:"
-    return "\n".join([*head, told, "", f"::: finskillbench.{made_of.__name__}", ""])
+    intro = f"`{name}` takes what [`{made_of.__name__}`]({made_of.__name__}.md) takes, and waits for it:"
+    return "\n".join([*head, intro, "", f"::: finskillbench.{made_of.__name__}", ""])

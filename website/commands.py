@@ -37,7 +37,7 @@ def walk(group: Any = None, path: tuple[str, ...] = (), parent: Any = None) -> I
         command = group.get_command(context, name)
         if hasattr(command, "commands"):
             yield from walk(command, (*path, name), context)
-        else:
+        elif not command.hidden:
             yield (*path, name), command
 
 

@@ -17,7 +17,7 @@ import finskillbench.domains as registry
 from finskillbench import extensions
 from finskillbench.domains.base import Subtask
 from finskillbench.edition import Edition, load_edition
-from finskillbench.edition.checks.agent_view import CheckContext, AuditSources
+from finskillbench.edition.checks.agent_view import AuditSources, CheckContext
 from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench.edition.checks.engine import audit_edition
 from finskillbench.episode import Episode, Truth
@@ -27,7 +27,13 @@ Tasks = list[tuple[Episode, Truth]]
 
 
 def _forget() -> None:
-    for cached in (registry.domains, registry.subtasks, vars(registry)["_subtasks_by_name"], registry.domain_of, loader.curated):
+    for cached in (
+        registry.domains,
+        registry.subtasks,
+        vars(registry)["_subtasks_by_name"],
+        registry.domain_of,
+        loader.curated,
+    ):
         clear = getattr(cached, "cache_clear", None)
         if clear is not None:
             clear()

@@ -12,7 +12,7 @@ import pytest
 from tests.editions import write_edition
 
 from finskillbench.arrays import FACTORS
-from finskillbench.domains import subtask_named, domain
+from finskillbench.domains import domain, subtask_named
 from finskillbench.domains.checks.examination import Shared, Subject
 from finskillbench.edition import load_edition
 from finskillbench.edition.checks.labels import defects

@@ -64,7 +64,7 @@ KNOWN = [
     (3, "taxonomy", f"rm_st_{CONCENTRATED}_stress_rates_down_100", "Consumer Staples"),
     (4, "units", "pc_uncon_2025-01-31_easy_max_sharpe", "at most 0.0073 with an annual risk-free rate of 0.045"),
     (5, "leak", "pc_bl_2025-01-31_v0", "analyst_views[*].posterior_return"),
-    (5, "leak", "fa_dd_AAPL_2017-04-01_to_2017-07-01", "says 7488000000, which is revenue_delta"),
+    (5, "leak", "fa_dd_AAPL_2017-04-01_to_2017-07-01", "contains 7488000000, which is revenue_delta"),
     (5, "leak", f"rm_ri_{CONCENTRATED}", "metadata.planted_risks"),
     (6, "point_in_time", f"rm_ri_{CONCENTRATED}", "as_of_date: 2024-01-01 is no trading day"),
     (

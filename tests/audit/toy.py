@@ -17,7 +17,7 @@ from finskillbench.domains.base import Answer, Baselines, Domain, Naive, Subtask
 from finskillbench.domains.examples import Examples, GradedExample, Label
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import clip, as_number
+from finskillbench.scoring.values import as_number, clip
 
 DOMAIN, SUBTASK = "bookkeeping", "valuation"
 DAY = date(2025, 1, 31)

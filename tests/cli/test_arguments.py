@@ -13,7 +13,7 @@ E = "edition"
 DRIVE = ["drive", E, "--name", "x", "--out", "out", "--agent-command", "true {mcp_config}"]
 EVAL = ["skills", "eval", "package", "--edition", E, "--model", "baseline/nop"]
 WRONG = [
-    *(["handout", E, "out", *each] for each in (
+    *(["export-tasks", E, "out", *each] for each in (
         ("--condition", "nonsense"), ("--subtask", "nonsense"), ("--suite", "nonsense"), ("--skills", "nonsense"),
         ("--format", "harbor", "--condition", "curated"), ("--image", "nonsense"),
     )),

@@ -73,7 +73,7 @@ def test_a_skill_against_none(skill: Path, edition: Path, tmp_path: Path, capsys
     assert "its domain 1 0.000 1.000 +1.000 [n/a]" in lines
     assert "all 3 0.000 0.333 +0.333 [n/a]" in lines
     assert "skill:filing-notes 3 1.7 1.7 17 8 1.25" in lines
-    assert "Meant for: fundamental_analysis (by its documents; --domain says otherwise)" in lines
+    assert "Meant for: fundamental_analysis (from its documents; --domain overrides)" in lines
     assert "Trigger: 1.00 (1 of 1) of the episodes of its domain" in lines
     assert "False trigger: 0.00 (0 of 2) of the others" in lines
     assert "Scores that went up: 1" in lines
@@ -103,7 +103,7 @@ def test_one_folder_against_another(skill: Path, edition: Path, tmp_path: Path, 
     assert shown.startswith(f"{NAME}: skill:filing-notes against skill:filing-notes-2, ")
     assert "Trigger:       0.00 (0 of 2) of the episodes of its domain" in shown
     assert "False trigger: 1.00 (1 of 1) of the others" in shown
-    assert "Meant for:     portfolio_construction (as --domain says)" in shown
+    assert "Meant for:     portfolio_construction (from --domain)" in shown
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_a_new_package_can_be_evaluated_at_once(edition: Path, tmp_path: Path, c
     assert evaluate(folder, "--keep-curated", "--against", "curated", *words) == 0
     shown = capsys.readouterr().out
     assert "my-notes: skill:my-notes against curated, baseline/reference (program)" in shown
-    assert "name its domain with --domain" in shown
+    assert "set it with --domain" in shown
     (command,) = (line.split() for line in shown.splitlines() if "finskillbench skills eval" in line)
     assert command[1:4] == ["skills", "eval", str(folder)]
 
@@ -136,10 +136,10 @@ def test_an_error_is_one_line_and_nothing_is_run(
     filled = [word.format(empty=tmp_path / "empty", skill=skill) for word in words]
     out = tmp_path / "run"
     assert evaluate(*filled, "--model", "baseline/nop", "--edition", edition, "--out", out) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("error: ")
-    assert message in told
-    assert told.count("\n") == 1
+    error = capsys.readouterr().err
+    assert error.startswith("error: ")
+    assert message in error
+    assert error.count("\n") == 1
     assert not out.exists()
 
 

@@ -32,20 +32,20 @@ def test_it_is_what_a_run_shows(edition, condition, tmp_path, capsys) -> None:
     assert [each["content"] for each in seen["messages"]] == [each.content for each in trace.messages[:2]]
     assert [each["name"] for each in seen["tools"]] == list(trace.tools)
     assert cli.main(["inspect", str(edition), task_id, "--condition", condition]) == 0
-    told = capsys.readouterr().out
-    assert all(line in told for line in trace.messages[1].content.splitlines())
-    assert all(f"\n{name}(" in told for name in trace.tools)
+    text = capsys.readouterr().out
+    assert all(line in text for line in trace.messages[1].content.splitlines())
+    assert all(f"\n{name}(" in text for name in trace.tools)
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
     [
         (["TASK", "--condition", "nope"], "condition 'nope' is unknown"),
-        (["nope"], "has no task 'nope'; there are "),
-        (["--field", "prices"], "--field and --json are of one episode; name its task"),
+        (["nope"], "has no task 'nope'; its tasks include "),
+        (["--field", "prices"], "--field and --json need a task; add TASK_ID"),
     ],
 )
-def test_what_is_not_there_is_told_in_a_line(edition, task_id, more, words, capsys) -> None:
+def test_an_unknown_name_is_one_error_line(edition, task_id, more, words, capsys) -> None:
     assert cli.main(["inspect", str(edition), *(task_id if each == "TASK" else each for each in more)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert words in line
@@ -55,7 +55,7 @@ def test_a_field_is_what_the_tool_returns(synthetic_edition, capsys) -> None:
     path, episode = str(synthetic_edition.path), synthetic_edition.episodes()[0]
     field = next(iter(episode.input))
     assert cli.main(["inspect", path, episode.task_id, "--field", field]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said == {"field": field, "value": synthetic_edition.full_input(episode)[field]}
+    answer = json.loads(capsys.readouterr().out)
+    assert answer == {"field": field, "value": synthetic_edition.full_input(episode)[field]}
     assert cli.main(["inspect", path, episode.task_id, "--field", "nope"]) == 2
     assert f"there is no field 'nope'; fields: {field}" in capsys.readouterr().err

@@ -1,11 +1,13 @@
-"""What every command has in common: help, exit codes, one line per error, and a quick start."""
+"""Behaviour common to all commands: help, exit codes, one line per error, and a quick start."""
 
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +22,7 @@ COMMANDS = [
     ["data", "import"],
     ["audit"],
     ["doctor"],
-    ["handout"],
+    ["export-tasks"],
     ["run"],
     ["score"],
     ["skills", "list"],
@@ -140,7 +142,7 @@ def test_a_limit_that_no_library_fits_in_is_one_line(arguments: list[str]) -> No
     )
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
-    assert line.startswith("error: a process may take 683 MB of address space here, and the libraries take 1,400 MB")
+    assert line.startswith("error: address space is limited to 683 MB, but the libraries need 1,400 MB")
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -150,3 +152,27 @@ def test_help_loads_nothing_heavy() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True).stderr.split()
     assert not {"numpy", "polars", "scipy", "clarabel", "pyarrow", "sklearn"} & set(loaded)
+
+
+def test_the_help_groups_the_commands_and_hides_the_former_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    places = [shown.index(f"\n{title}:\n") for title in ("Start", "Evaluate", "Report", "Editions", "Publish")]
+    assert places == sorted(places)
+    assert "\nOther:\n" not in shown
+    assert "\n  read " not in shown
+    assert cli.main(["read", "--help"]) == 0
+
+
+@pytest.mark.parametrize("arguments", [["--json"], ["--json", "report.json"], []], ids=str)
+def test_json_goes_to_standard_output_or_a_file(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "raw").mkdir()
+    assert cli.main(["data", "doctor", "raw", *arguments]) == 1
+    shown = capsys.readouterr().out
+    printed = {"--json": shown, "report.json": (tmp_path / "report.json").is_file() and Path("report.json").read_text()}
+    if arguments:
+        assert isinstance(json.loads(printed[arguments[-1]] or ""), dict)
+    assert shown.startswith("{") is (arguments == ["--json"])

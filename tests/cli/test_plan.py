@@ -21,7 +21,7 @@ needs_llm = pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extr
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Default run folders of these tests would lie in the test's own folder."""
+    """Keep default run folders inside the test's temporary folder."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -72,8 +72,8 @@ def test_a_hosted_model_without_a_price(edition: Path, capsys) -> None:
     # Three episodes as published: 38,783 tokens in 7.46 calls each, a tenth of them written.
     ((*_, calls, read, written, cost),) = figures(printed, "Expected")
     assert (calls, read, written, cost) == ("22", "104,714", "11,635", "unknown")
-    assert "openai-api/nobody/knows-this no_skill: as published of eight models" in printed
-    assert "A pilot tells more: run with --limit 5, then plan --like with its run folder." in printed
+    assert "openai-api/nobody/knows-this no_skill: published average of eight models" in printed
+    assert "A pilot improves the estimate: run with --limit 5, then plan --like with its run folder." in printed
     assert "Price unknown: openai-api/nobody/knows-this; give it in a file with --prices." in printed
 
 
@@ -90,7 +90,7 @@ def test_money_that_the_run_folder_has_spent_is_gone(edition: Path, capsys) -> N
             Dropped(Item("baseline/nop", NO_ARGUMENTS, Condition.NO_SKILL, "t", 0), "budget", Expense(1, lost_usd=2.0))
         )
     capsys.readouterr()
-    for most, verdict in (("1.5", "stop early"), ("2.5", "be enough")):
+    for most, verdict in (("1.5", "stop the run early"), ("2.5", "be enough")):
         assert cli.main(["plan", *arguments, "--max-cost", most]) == 0
         assert f"--max-cost {most}0 USD, of which 2.00 are spent, is expected to {verdict}." in capsys.readouterr().out
 
@@ -108,7 +108,7 @@ def test_a_model_goes_on_as_in_an_earlier_run(edition: Path, capsys) -> None:
     assert int(calls) == 6 * int(episodes)
     assert int(read.replace(",", "")) == 1_000 * int(episodes)
     assert int(written) == 50 * int(episodes)
-    assert "openai/gpt-5 no_skill: as 1 episodes with other arguments in pilot." in printed
-    assert "A pilot tells more" not in printed
+    assert "openai/gpt-5 no_skill: 1 episodes with other arguments in pilot." in printed
+    assert "A pilot" not in printed
     assert cli.main(["plan", *some, "rebalancing", "--like", str(edition)]) == 2
     assert "no model has finished an episode with known tokens" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`finskillbench run`, and what it uses where nothing was said."""
+"""`finskillbench run`, and its defaults."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_run_of_programs_ends_with_how_to_run_a_model(edition: Path, capsys: p
 
 
 @pytest.mark.slow
-def test_its_page_is_written_on_request_and_told(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_its_page_is_written_on_request_and_its_path_printed(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("font_lato")
     assert cli.main(["run", "--edition", str(edition), *NOP, "--out", "mine", "--page"]) == 0
     assert "Page:         mine/report/index.html\n" in capsys.readouterr().out
@@ -93,7 +93,7 @@ def test_a_condition_may_have_its_own_limit(edition: Path, capsys: pytest.Captur
     assert f"Episodes:     0 run, {rows.height} kept from before\n" in capsys.readouterr().out
     for wrong in ("no_skill", "no_skill=", "=3", "no_skill=-1"):
         assert cli.main([*arguments[:-1], wrong]) == 2
-        assert f"--limit-for '{wrong}' is no CONDITION=N, as in no_skill=20" in capsys.readouterr().err
+        assert f"--limit-for '{wrong}' is not CONDITION=N, such as no_skill=20" in capsys.readouterr().err
 
 
 async def broken(task, tools):
@@ -136,8 +136,8 @@ def test_a_named_folder_grows(edition: Path, capsys: pytest.CaptureFixture[str])
     assert few < all_of_it
     assert f"Episodes:     {all_of_it - few} run, {few} kept from before\n" in capsys.readouterr().out
     assert cli.main(few_of_it) == 0
-    told = f"Episodes:     0 run, {few} kept from before, {all_of_it - few} of other calls in the folder\n"
-    assert told in capsys.readouterr().out
+    counts = f"Episodes:     0 run, {few} kept from before, {all_of_it - few} of other commands in the folder\n"
+    assert counts in capsys.readouterr().out
     assert pl.read_parquet("mine/rows.parquet").height == all_of_it
 
 
@@ -154,7 +154,7 @@ def test_a_folder_judged_by_other_scorers_names_the_command_that_mends_it(
 
 @pytest.mark.slow
 @needs_llm
-def test_a_missing_key_or_price_is_told_before_an_edition_is_built(
+def test_a_missing_key_or_price_is_refused_before_an_edition_is_built(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("MINE_API_KEY", raising=False)
@@ -178,15 +178,15 @@ def test_timeouts_and_effort_reach_the_model(edition: Path, monkeypatch: pytest.
         raise InputError("enough")
 
     monkeypatch.setattr("finskillbench.runs.execute.run.get_participant", refuse)
-    asked = ["--request-timeout", "7", "--attempt-timeout", "9", "--reasoning-effort", "low"]
-    assert cli.main(["run", "--edition", str(edition), "--model", "openai-api/mine/m", *asked]) == 2
+    options = ["--request-timeout", "7", "--attempt-timeout", "9", "--reasoning-effort", "low"]
+    assert cli.main(["run", "--edition", str(edition), "--model", "openai-api/mine/m", *options]) == 2
     assert seen == [(7.0, 9.0, "low")]
 
 
 def test_a_folder_that_cannot_be_made(edition: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("file").write_text("")
     assert cli.main(["run", "--edition", str(edition), *NOP, "--out", "file/run"]) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith("error: file/run: cannot be made")
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: file/run: cannot be created")
 
 
 @pytest.mark.slow
@@ -249,7 +249,7 @@ def test_the_default_folder_changes_with_edition_arguments_and_code(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--shard", "3/2"], "shard '3/2' is no part of a run; write i/n with 1 <= i <= n, for example 1/4"),
+        (["--shard", "3/2"], "shard '3/2' is not valid; write i/n with 1 <= i <= n, for example 1/4"),
         (["--max-cost", "-1"], "Invalid value for '--max-cost': Input should be greater than or equal to 0"),
         (["--max-cost", "nan"], "Invalid value for '--max-cost': Input should be greater than or equal to 0"),
         (["--max-tokens", "0"], "Invalid value for '--max-tokens': Input should be greater than or equal to 1"),
@@ -341,7 +341,7 @@ def result(rows: pl.DataFrame, **more: Any) -> RunResult:
         ),
     ],
 )
-def test_the_end_says_what_became_of_every_episode(
+def test_the_last_lines_count_every_episode(
     edition: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

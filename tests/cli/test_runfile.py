@@ -1,4 +1,4 @@
-"""`run.toml`: what a command line can say, in a file, for `run` and `plan`."""
+"""`run.toml`: options from a file, for `run` and `plan`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def entries(folder: Path) -> list[tuple[str, dict[str, object]]]:
     return [(model, json.loads(arguments)) for model, arguments in found]
 
 
-def test_a_file_says_what_a_command_line_says(run_file, tmp_path: Path, capsys) -> None:
+def test_a_file_is_equivalent_to_a_command_line(run_file, tmp_path: Path, capsys) -> None:
     file = run_file(
         'condition = ["no_skill", "self_generated"]\nsubtask = "rebalancing"\nepochs = 2\nturns = 9\n'
         'retry_errors = false\nout = "from-file"\nmodel = ["baseline/nop"]\n'
@@ -65,17 +65,17 @@ def test_models_have_arguments_of_their_own_and_the_command_line_goes_before_all
         ("baseline/nop", {"token_budget": 5_000}),
     ]
     assert cli.main(["run", "--file", file, "--token-budget", "700", "--out", "other"]) == 0
-    assert {said["token_budget"] for _, said in entries(tmp_path / "other")} == {700}
+    assert {arguments["token_budget"] for _, arguments in entries(tmp_path / "other")} == {700}
     assert cli.main(["run", "--file", file, "--model", "baseline/trivial", "--out", "third"]) == 0
     assert entries(tmp_path / "third") == [("baseline/trivial", {"token_budget": 5_000})]
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "message"),
     [
         ("limt = 2\n", 2, "limt is unknown; did you mean limit?"),
         ("\n\ntokenbudget = 2\n", 4, "tokenbudget is unknown; did you mean token-budget?"),
-        ("zzzz = 2\n", 2, "zzzz is unknown; there are "),
+        ("zzzz = 2\n", 2, "zzzz is unknown; choose from: "),
         ('file = "run.toml"\n', 2, "file is unknown"),
         ("limit = 2.5\n", 2, "limit must be a whole number, not 2.5"),
         ("limit = true\n", 2, "limit must be a whole number, not True"),
@@ -86,20 +86,20 @@ def test_models_have_arguments_of_their_own_and_the_command_line_goes_before_all
         ("token-budget = 900\ntoken_budget = 900\n", 3, "token_budget is given twice"),
         ('[[model]]\nname = "baseline/nop"\n\n[[model]]\nname = "baseline/nop"\nturn = 3\n', 7, "did you mean turns?"),
         ('[[model]]\nname = "baseline/nop"\nepochs = 3\n', 4, "epochs is unknown; "),
-        ("[[model]]\nturns = 3\n", 2, "name is missing or no text"),
+        ("[[model]]\nturns = 3\n", 2, "name is missing or not text"),
         ('model-args = { api_key = "x" }\n', 2, "model-args: model_args: api_key holds a secret"),
         ('model-args = "{}"\n', 2, "model-args must be a table"),
         ("[other]\nx = 1\n", 2, "other is unknown"),
-        ("limit = \n", 2, "no TOML"),
+        ("limit = \n", 2, "not valid TOML"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "plan"])
-def test_what_is_wrong_is_told_in_one_line(run_file, capsys, command: str, text: str, line: int, said: str) -> None:
+def test_a_wrong_file_is_one_error_line(run_file, capsys, command: str, text: str, line: int, message: str) -> None:
     assert cli.main([command, "--file", run_file(text)]) == 2
-    (told,) = capsys.readouterr().err.splitlines()
-    assert "run.toml" in told
-    assert f"line {line}" in told
-    assert said in told
+    (error,) = capsys.readouterr().err.splitlines()
+    assert "run.toml" in error
+    assert f"line {line}" in error
+    assert message in error
 
 
 def test_a_file_that_is_not_there_is_named(capsys, tmp_path: Path) -> None:

@@ -66,4 +66,4 @@ def test_a_new_package_lints_clean_and_its_script_runs(tmp_path: Path, capsys: p
     assert cases["skill_name"] == "portfolio-notes"
     assert [case["expected_skill"] for case in cases["evals"]] == ["portfolio-notes", None]
     assert cli.main(["skills", "new", str(folder)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err

@@ -25,7 +25,7 @@ def test_an_unknown_suite_is_refused_with_those_that_there_are(
 
 
 @pytest.mark.parametrize("command", [["run", *NOP], ["data", "build", "--out", "edition"], ["report", "runs/one"]])
-def test_a_suite_of_a_distribution_that_is_not_installed_says_how_to_install_it(
+def test_a_suite_that_is_not_installed_names_its_install_command(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main([*command, "--suite", "desk"]) == 2

@@ -121,7 +121,7 @@ def test_what_a_killed_build_left_is_swept_by_the_next(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"names": 14}, "--companies must be between 15 and 3000, not 14"),
+        ({"companies": 14}, "--companies must be between 15 and 3000, not 14"),
         ({"seed": -1}, "--seed must not be negative, not -1"),
         ({"seed": 2**63}, "--seed must not be above 9223372036854775807"),
         ({"source": "raw-dir"}, "--raw-dir must name a folder of raw files, not None"),

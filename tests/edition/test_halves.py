@@ -89,9 +89,7 @@ def test_an_edition_may_be_about_the_reports_of_some_months(collection: Path, tm
     assert max(days) <= filed[1]
     assert len(days) > 4
     assert edition.manifest.get("filed") == ["2023-07-01", "2024-06-30"]
-    assert (
-        "Fundamental episodes cover only reports filed from 2023-07-01 to 2024-06-30." in edition.manifest["notes"]
-    )
+    assert "Fundamental episodes cover only reports filed from 2023-07-01 to 2024-06-30." in edition.manifest["notes"]
     assert validate_edition(edition).passed
 
 
@@ -106,20 +104,20 @@ def test_they_are_described_and_run(filings_only: Edition, tmp_path: Path, capsy
     asked = ["--cutoff", str(middle), "--cutoff", f"lab/late={days[-1]}"]
     assert cli.main(["data", "info", str(filings_only.path), *asked]) == 0
     told = capsys.readouterr().out
-    assert f"newest day: {days[-1]}; no episode knows anything later" in told
-    assert f"a model trained on data up to {middle} may have read the answers of {len(days) - after:,} of" in told
+    assert f"newest day: {days[-1]}; no episode contains later data" in told
+    assert f"a model trained on data up to {middle} may know the answers of {len(days) - after:,} of" in told
     assert f"lab/late, trained on data up to {days[-1]}," in told
-    assert "0 are asked as of a later day" in told
+    assert "0 have a later as-of date" in told
     run = ["run", "--edition", str(filings_only.path), "--limit", "1", "--out", str(tmp_path / "run")]
     assert cli.main([*run, "--model", "baseline/reference", "--condition", "curated"]) == 0
     assert "normalization" in capsys.readouterr().out
-    assert cli.main(["handout", str(filings_only.path), str(tmp_path / "tasks"), "--limit", "1"]) == 0
+    assert cli.main(["export-tasks", str(filings_only.path), str(tmp_path / "tasks"), "--limit", "1"]) == 0
 
 
 @pytest.mark.slow
 def test_names_are_not_chosen_without_prices(filings_only: Edition, tmp_path: Path) -> None:
     raw = filings_only.path.parent / "raw"
-    with pytest.raises(InputError, match="has no folder prices to choose names by"):
+    with pytest.raises(InputError, match="has no folder prices to choose companies by"):
         build_edition(source="raw-dir", raw_dir=raw, companies=20, out=tmp_path / "edition")
 
 

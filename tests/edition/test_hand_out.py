@@ -65,7 +65,7 @@ def test_what_somebody_brought_to_the_build_is_not_handed_out(
     assert not [path for path in public.path.rglob("*") if path.is_file() and b"fund" in path.read_bytes()]
     assert export_public(public, tmp_path / "again").digest == whole.digest
     assert main(["data", "info", str(public.path)]) == 0
-    assert "Catalog:   held back" in capsys.readouterr().out
+    assert "Catalog:   withheld" in capsys.readouterr().out
     (folder / "catalog" / "holdings" / "fund.csv").write_text("date,symbol,quantity\n")
     with pytest.raises(EditionError, match=r"fund\.csv was altered"):
         load_edition(folder)
@@ -126,7 +126,7 @@ def test_the_command_makes_public_copies_only(tmp_path: Path, capsys: pytest.Cap
     assert main(["data", "export", str(edition), "--out", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
     assert main(["data", "export", str(edition), "--public", "--out", str(tmp_path / "out")]) == 0
-    assert "seed not told" in capsys.readouterr().out
+    assert "seed not stated" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

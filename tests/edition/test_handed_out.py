@@ -19,14 +19,16 @@ from finskillbench.cluster.connection import facts
 from finskillbench.domains.catalog import Catalog
 from finskillbench.edition import Edition, build_edition
 from finskillbench.edition.parts import BuildSpec
-from finskillbench.edition.without_truth import BuiltSubtask, changed_parameters, build_on_worker, merge_parameters
+from finskillbench.edition.without_truth import BuiltSubtask, build_on_worker, changed_parameters, merge_parameters
 from finskillbench.errors import InputError
 
 SUBTASK = "unconstrained_optimization"
 
 
 @pytest.fixture
-def order(synthetic_edition: Edition, synthetic_raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BuildSpec:
+def order(
+    synthetic_edition: Edition, synthetic_raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> BuildSpec:
     """What a worker is told of the build of the synthetic edition when its panels are written."""
     monkeypatch.setattr("distributed.get_worker", lambda: SimpleNamespace(address="tcp://worker:1"))
     shutil.copytree(synthetic_edition.path / "panels", tmp_path / "panels")
@@ -48,12 +50,12 @@ def test_a_worker_hands_back_the_files_of_one_process(synthetic_edition: Edition
 def test_what_a_worker_lacks_is_told_in_a_line(order: BuildSpec, tmp_path: Path) -> None:
     told = build_on_worker(order, {**facts(), "numpy": "1.0"}, "portfolio_construction", SUBTASK)
     assert told == (
-        "worker tcp://worker:1: it has another version of finskillbench or of a library; install the driver's on every "
+        "worker tcp://worker:1: its version of finskillbench or of a library differs; install the driver's on every "
         "worker"
     )
     told = build_on_worker(replace(order, folder=tmp_path / "away"), facts(), "portfolio_construction", SUBTASK)
     assert isinstance(told, str)
-    assert f"{tmp_path / 'away'} cannot be read there" in told
+    assert f"{tmp_path / 'away'} cannot be read" in told
 
 
 def test_what_a_subtask_counted_is_told_alone() -> None:

@@ -12,13 +12,13 @@ from tests.edition.examined import validated
 from tests.editions import one_process
 from tests.registry import DOMAINS, SUBTASKS
 
-from finskillbench.domains import Answer, subtask_named, domain, domain_of, domains
+from finskillbench.domains import Answer, domain, domain_of, domains, subtask_named
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import checks_of
 from finskillbench.edition.checks.engine import validate_edition
 from finskillbench.edition.checks.labels import every_label_touched
 from finskillbench.errors import InputError
-from finskillbench.findings import Findings, CheckState
+from finskillbench.findings import CheckState, Findings
 
 
 def test_a_label_that_no_check_looks_at_fails_the_edition(slim: Edition, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,7 +237,7 @@ def test_without_truth_an_edition_loads_and_refuses_truth(workshop: Any) -> None
     assert handed_out.digest == whole.digest
     assert len(handed_out.episodes()) == sum(whole.manifest["counts"].values())
     assert not handed_out.has_truth
-    with pytest.raises(EditionError, match="without truth"):
+    with pytest.raises(EditionError, match="has no truth"):
         handed_out.truth(handed_out.episodes()[0].task_id)
 
 
@@ -246,7 +246,7 @@ def test_what_an_edition_does_not_hold(slim: Edition, tmp_path: Path) -> None:
         slim.episodes(["alchemy"])
     with pytest.raises(InputError, match="has no episode pc_uncon_x"):
         slim.truth("pc_uncon_x")
-    with pytest.raises(EditionError, match=r"is not an edition: no manifest\.json"):
+    with pytest.raises(EditionError, match=r"is not an edition: it has no manifest\.json"):
         load_edition(tmp_path)
     (tmp_path / "manifest.json").write_text('{"format": 99}')
     with pytest.raises(EditionError, match="not of format 1"):
@@ -260,10 +260,10 @@ def test_what_an_edition_does_not_hold(slim: Edition, tmp_path: Path) -> None:
     ("part", "change", "expected"),
     [
         ("episodes", _drop("metadata"), "the episode lacks 'metadata'"),
-        ("episodes", _set(as_of_date="May"), r"no episode \(.*as_of_date"),
-        ("episodes", _set(prompt={"task_description": "x"}), r"no episode \(.*output_instructions"),
+        ("episodes", _set(as_of_date="May"), r"invalid episode \(.*as_of_date"),
+        ("episodes", _set(prompt={"task_description": "x"}), r"invalid episode \(.*output_instructions"),
         ("truth", _drop("proof"), "the truth lacks 'proof'"),
-        ("truth", _set(expected_output=5), r"no truth \(.*expected_output"),
+        ("truth", _set(expected_output=5), r"invalid truth \(.*expected_output"),
     ],
 )
 def test_a_sealed_line_with_a_wrong_field_is_named(part: str, change: Any, expected: str, workshop: Any) -> None:

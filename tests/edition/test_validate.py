@@ -13,7 +13,7 @@ from tests.registry import DOMAINS, SUBTASKS
 from finskillbench.edition import load_edition
 from finskillbench.edition.checks.catalog import CheckReport, checks_of
 from finskillbench.edition.checks.engine import validate_edition
-from finskillbench.findings import Findings, CheckState
+from finskillbench.findings import CheckState, Findings
 
 PORTFOLIO = "portfolio_construction"
 CHECKS = {domain.name: checks_of(domain) for domain in DOMAINS}

@@ -17,7 +17,7 @@ import pytest
 
 from finskillbench.edition import Edition
 from finskillbench.integrations.task_files import Layout
-from finskillbench.integrations.task_files.write import ANSWER, PLACE, hand_out
+from finskillbench.integrations.task_files.write import ANSWER, PLACE, export_tasks
 
 SOURCE = Path(__file__).parents[2] / "examples" / "harbor" / "judge.py"
 
@@ -56,7 +56,9 @@ def judged(synthetic_edition: Edition, tmp_path: Path, monkeypatch: pytest.Monke
     assert spec.loader is not None
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    record = hand_out(synthetic_edition, tmp_path / "tasks", subtasks=["rebalancing"], limit=1, layout=Layout.HARBOR)
+    record = export_tasks(
+        synthetic_edition, tmp_path / "tasks", subtasks=["rebalancing"], limit=1, layout=Layout.HARBOR
+    )
     ((folder, task_id),) = record.tasks.items()
     metadata = tomllib.loads((tmp_path / "tasks" / folder / "task.toml").read_text())["metadata"]
 

@@ -20,7 +20,7 @@ from finskillbench.runs.verdicts import judge
 SUBMIT = ToolCall("s", "submit_answer", '{"answer": "{}"}')
 READ = ToolCall("r", "get_task_data", '{"field": "objective"}')
 LEFT = re.compile(r"You have (\d+) turns? left, this one included(?:, and ([\d,]+) tokens)?")
-LEFT_ENDS = {None: "left, this one included.", 10**6: "what goes beyond does not count."}
+LEFT_ENDS = {None: "left, this one included.", 10**6: "output beyond that does not count."}
 SYSTEM_PROMPT = system_prompt(ARMS["no_skill"])
 
 

@@ -88,8 +88,8 @@ def test_tools_of_two_arms_differ_only_in_the_indexes_and_in_what_both_do_not_ha
     documents = f"{bare}, with the names of its references and their lengths in characters"
     index = " Available skills:\n- portfolio-construction: Builds portfolios."
     assert load == {
-        Condition.CURATED: f"{documents} and of its scripts.{index}",
-        Condition.CODE_CURATED: f"{documents} and of its scripts.{index}",
+        Condition.CURATED: f"{documents}, and the names of its scripts.{index}",
+        Condition.CODE_CURATED: f"{documents}, and the names of its scripts.{index}",
         Condition.DOCS_ONLY: f"{documents}.{index}",
         Condition.PLACEBO: f"{documents}. Available skills:\n- bee-keeping: Keeps bees.",
         Condition.SELF_GENERATED: f"{bare}.",
@@ -275,9 +275,9 @@ def test_a_mount_that_is_not_the_arms_is_refused(mounts, package) -> None:
     smuggled = Mount(ARMS[Condition.NO_SKILL], {package.name: package})
     with pytest.raises(InternalError, match="none is allowed"):
         prove_mount(smuggled, specs, "portfolio_construction")
-    with pytest.raises(InternalError, match="tools on offer"):
+    with pytest.raises(InternalError, match="offered tools"):
         prove_mount(mounts[Condition.CURATED], specs, "portfolio_construction")
-    with pytest.raises(InternalError, match="tools on offer"):
+    with pytest.raises(InternalError, match="offered tools"):
         prove_mount(mounts[Condition.NO_SKILL], specs, "fundamental_analysis")
 
 
@@ -332,7 +332,7 @@ def test_an_arm_of_somebodys_own_mounts_what_it_was_given(package) -> None:
 
 @pytest.mark.parametrize("name", ["", "Mine", "a/b", "..", "mine+", "x" * 65, "mine\n", "schön"])
 def test_an_unfit_name_for_skills_is_refused(name: str) -> None:
-    with pytest.raises(InputError, match="is not a valid name for skills; use lower-case letters"):
+    with pytest.raises(InputError, match="is not a valid name for skills; use a-z, 0-9"):
         parse_condition(f"skill:{name}")
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(f"skill:{name}", ArmName)

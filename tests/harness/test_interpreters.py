@@ -113,7 +113,7 @@ def test_polars_works_in_threads_of_its_own(run) -> None:
         ("open('mine.py', 'w').write('def g(): raise KeyError(1)')\nimport mine\nmine.g()", "mine.py 1, in g: "),
         ("import numpy; numpy.linalg.inv(numpy.zeros((2, 2)))", "numpy.linalg"),
         ("class E(Exception):\n    def __str__(self): raise KeyError\nraise E", "E: <exception str() failed>"),
-        ("raise SyntaxError('m', ('f', 1, 'b', 'c'))", "SyntaxError, which cannot be put into words"),
+        ("raise SyntaxError('m', ('f', 1, 'b', 'c'))", "SyntaxError, whose message cannot be shown"),
         ("import os; os.fork()", "PermissionError: [Errno 1] Operation not permitted"),
         ("import socket; socket.create_connection(('1.1.1.1', 80), 1)", "PermissionError: "),
     ],
@@ -150,7 +150,7 @@ def test_files_stay_and_variables_do_not(run) -> None:
             "2 files of 9000001 bytes are in the working folder, at most 256",
         ),
         ("for n in range(257): open(str(n), 'w').close()", "258 files of 1 bytes are in the working folder"),
-        ("open(b'\\xff', 'w').close()", "has a name that is no text"),
+        ("open(b'\\xff', 'w').close()", "has a name that is not valid text"),
         ("open('lost', 'w').close(); import os; os._exit(0)", "the files are as they were before this call"),
         ("import os; os.symlink('/etc/passwd', 'link')", None),
     ],
@@ -227,7 +227,7 @@ def test_episodes_at_once_see_only_their_own_files(toolbox, condition: Condition
 
 def test_a_call_after_the_submission_is_not_run(scripted, play) -> None:
     class Refusing:
-        def of(self, arm: Any) -> Any:
+        def for_arm(self, arm: Any) -> Any:
             return self
 
         async def run(self, *arguments: Any) -> CodeResult:

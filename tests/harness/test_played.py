@@ -128,10 +128,10 @@ def test_a_page_of_a_table(played, scripted) -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"table": "memo"}, "is no table of the task"),
-        ({"table": "history", "rows": 201}, "rows must lie between 1 and 200"),
+        ({"table": "memo"}, "is not a table of the task"),
+        ({"table": "history", "rows": 201}, "rows must be between 1 and 200"),
         ({"table": "history", "first": -1}, "first must not be negative"),
-        ({"table": "history", "columns": ["price"]}, "there is no column 'price'; there are name, day, value"),
+        ({"table": "history", "columns": ["price"]}, "there is no column 'price'; choose from: name, day, value"),
         ({"table": "history", "where": {"price": 1}}, "there is no column 'price'"),
     ],
 )

@@ -124,12 +124,12 @@ def test_facts_are_given_as_filed_and_nothing_is_derived(ask) -> None:
 @pytest.mark.parametrize(
     ("arguments", "outcome", "words"),
     [
-        ({"ticker": "NOPE"}, "tool_failed", "ask for one of: ACME, BETA"),
-        ({"ticker": ""}, "tool_failed", "ask for one of: ACME, BETA"),
+        ({"ticker": "NOPE"}, "tool_failed", "choose one of: ACME, BETA"),
+        ({"ticker": ""}, "tool_failed", "choose one of: ACME, BETA"),
         (
             {"ticker": "ACME", "period": "Q1 2020"},
             "tool_failed",
-            "give YYYY-MM-DD, or the month YYYY-MM or the year YYYY",
+            "give its day YYYY-MM-DD, its month YYYY-MM or its year YYYY",
         ),
         (
             {"ticker": "ACME", "duration": "Q"},
@@ -137,7 +137,7 @@ def test_facts_are_given_as_filed_and_nothing_is_derived(ask) -> None:
             "choose one of: instant, quarterly, half, nine_months, annual",
         ),
         ({"ticker": "ACME", "axis": "region"}, "tool_failed", "choose one of: product_segment, geographic_segment"),
-        ({"ticker": "ACME", "limit": 10**12}, "tool_failed", "limit must lie between 1 and 500"),
+        ({"ticker": "ACME", "limit": 10**12}, "tool_failed", "limit must be between 1 and 500"),
         ({"ticker": "ACME", "limit": 1.5}, "invalid_arguments", "'limit' of query_xbrl must be an integer"),
         ({"ticker": "ACME", "derive": True}, "invalid_arguments", "query_xbrl has no parameter 'derive'"),
         ({"ticker": "ACME", "segments": True}, "invalid_arguments", "has no parameter 'segments'"),

@@ -80,7 +80,7 @@ def test_a_field_too_long_to_return_can_be_read_in_parts(bench) -> None:
     toolbox = bench(Condition.NO_SKILL, data=data)
     result, outcome = toolbox.use("get_task_data", field="covariance_matrix")
     assert outcome == "tool_failed"
-    assert "ask for a part" in result["error"]
+    assert "request a part" in result["error"]
     assert toolbox.use("get_task_data", field="covariance_matrix.matrix.0")[0]["value"] == [1 / 3] * n
 
 
@@ -119,7 +119,7 @@ def test_a_submission_is_kept_as_it_was_written(bench, arguments: str, answer: s
         ("get_task_data", '{"field": ["a"]}', "invalid_arguments", "must be a string"),
         ("query_xbrl", '{"ticker": "AAPL", "metrics": [1]}', "invalid_arguments", "must be a list of strings"),
         ("query_xbrl", '{"ticker": "AAPL", "limit": true}', "invalid_arguments", "must be an integer"),
-        ("query_xbrl", '{"ticker": "AAPL", "period": null}', "tool_failed", "carries no filings"),
+        ("query_xbrl", '{"ticker": "AAPL", "period": null}', "tool_failed", "has no filings"),
         ("run_skill_script", '{"script_path": "x", "input_data": "{}"}', "invalid_arguments", "must be a JSON object"),
         ("optimize", "{}", "unknown_tool", "there is no tool 'optimize'"),
     ],

@@ -11,7 +11,7 @@ import pytest
 from tests.editions import write_edition
 from tests.scoring.examples import truth
 
-from finskillbench.domains import subtask_named, domain_of
+from finskillbench.domains import domain_of, subtask_named
 from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import Episode, Prompt, Truth
 

@@ -15,7 +15,7 @@ from inspect_ai.util import LimitExceededError
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
 from finskillbench.harness.model import AUTO, Message, Turn, clean_turn
 from finskillbench.harness.tools.contracts import GET_TASK_DATA, SUBMIT_ANSWER
-from finskillbench.integrations.models import Active
+from finskillbench.integrations.models import ActiveModel
 
 ASKED = (Message("system", "Rules"), Message("user", "Task"))
 
@@ -35,7 +35,7 @@ def _ask(answer: ModelOutput | Exception, choice: str = AUTO, seen: list[Any] | 
         return answer
 
     model = get_model("mockllm/model", custom_outputs=give)
-    return asyncio.run(Active(model).generate(ASKED, (GET_TASK_DATA, SUBMIT_ANSWER), choice))
+    return asyncio.run(ActiveModel(model).generate(ASKED, (GET_TASK_DATA, SUBMIT_ANSWER), choice))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from scipy import stats
 from finskillbench.analysis.results import Results, collect
 from finskillbench.domains import domain_of
 from finskillbench.episode import Profile
-from finskillbench.reports.published import PublishedRow, with_paper_columns, paper_values, to_cell
+from finskillbench.reports.published import PublishedRow, paper_values, to_cell, with_paper_columns
 from finskillbench.reports.tables.base import Estimate, Table, cell_text
 from finskillbench.reports.tables.episodes.conduct import resources_table
 from finskillbench.reports.tables.scores.grouped import domains_table, harnesses_table, pooled_table, subtasks_table

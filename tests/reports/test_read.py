@@ -9,7 +9,7 @@ import pytest
 from finskillbench.episode import Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.reports.read import read_run_rows
-from finskillbench.runs.store.rows import Row, with_digest, to_frame, write_rows
+from finskillbench.runs.store.rows import Row, to_frame, with_digest, write_rows
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -162,7 +162,7 @@ def test_a_page_is_written(file: Path, capsys, tmp_path: Path) -> None:
     out = tmp_path / "page"
     assert printed(capsys, file, "--format", "html", "--out", out).strip() == str(out / "index.html")
     assert "needs --out DIR" in refused(capsys, file, "--format", "html")
-    assert "leave --by and --paper out" in refused(capsys, file, "--format", "html", "--by", "model", "--out", out)
+    assert "leave out --by and --paper" in refused(capsys, file, "--format", "html", "--by", "model", "--out", out)
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path, capsys) -> None:
@@ -210,4 +210,4 @@ def test_a_cutoff_that_is_none(file: Path, tmp_path: Path, capsys) -> None:
     assert "not DATE or MODEL=DATE" in refused(capsys, file, "--cutoff", "summer")
     assert "gpt has no rows" in refused(capsys, file, "--cutoff", "gpt=2025-01-01")
     pack = refused(capsys, file, "--format", "validation", "--cutoff", "2025-01-01", "--out", tmp_path / "pack")
-    assert "leave --by, --paper and --cutoff out" in pack
+    assert "leave out --by, --paper and --cutoff" in pack

@@ -114,7 +114,7 @@ def test_an_imported_truth_under_another_name_is_found_by_its_method() -> None:
 
 
 def test_a_submission_is_never_brought_to_another_truth() -> None:
-    with pytest.raises(InternalError, match="t2 was brought to the truth of t1"):
+    with pytest.raises(InternalError, match="submission is for task t2, truth for task t1"):
         verdicts.judge(Submission("t2", "{}"), truth("normalization"), {})
 
 
@@ -139,7 +139,7 @@ def test_a_crashed_scorer_is_our_bug_unless_the_label_is_wrong(
     with pytest.raises(InternalError, match=f"the paper scorer of normalization on t1 {words}"):
         verdicts.judge(Submission("t1", "{}"), label, {})
     wrong = replace(label, expected_output={"metrics": {"net_income": 1.0}})
-    with pytest.raises(EditionError, match=r"t1: its label cannot be judged: metrics.*; rebuild the edition"):
+    with pytest.raises(EditionError, match=r"t1: the label cannot be judged: metrics.*; rebuild the edition"):
         verdicts.judge(Submission("t1", "{}"), wrong, {})
 
 

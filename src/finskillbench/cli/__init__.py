@@ -1,6 +1,6 @@
-"""The command line: parse, call, print. One file per command group; every import of weight waits for its command.
+"""Command line: parse arguments, call the library, print results.
 
-The commands of extensions, ours and others, are registered through entry points.
+Heavy imports wait until a command needs them. Extensions register their commands through entry points.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from finskillbench.errors import CatalogError, FinSkillBenchError, InputError, I
 from finskillbench.redaction import logger, redactor_of_process
 
 FAILED = 2
-"""Exit code where the input, the arguments or the disk are at fault; 1 is left for checks that found something."""
-LEAST_MEMORY = 1400 << 20
-"""Bytes of address space: a run of a program on one episode takes 1.3 GB on two cores."""
+"""Exit code for errors in input, arguments or file access; 1 is for checks with findings."""
+MIN_ADDRESS_SPACE = 1400 << 20
+"""Minimum address space in bytes; one episode of a program takes 1.3 GB on two cores."""
 
 app = typer.Typer(
     name="finskillbench",
     cls=ExtensibleGroup,
-    help="A proved, point-in-time benchmark of investment-management agents and of the skills they use.",
+    help="Benchmark of investment-management agents and their skills, with point-in-time data and proved labels.",
     epilog="Start with: finskillbench demo",
     add_completion=False,
     rich_markup_mode=None,
@@ -43,12 +43,12 @@ app.add_typer(data.app, name="data")
 app.command("audit", epilog=audit.EXAMPLE)(audit.audit)
 app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
 app.command("plan", epilog=plan.EXAMPLE)(command(plan.plan, plan.PlanOptions))
-app.command("run", epilog=run.EXAMPLE)(command(run.run, run.PlayOptions))
+app.command("run", epilog=run.EXAMPLE)(command(run.run, run.RunCommandOptions))
 app.command("inspect", epilog=inspect.EXAMPLE)(inspect.inspect)
 app.command("read", hidden=True)(inspect.inspect)  # former name, removed in the next release
 app.command("merge", epilog=show.MERGE_EXAMPLE)(show.merge)
 app.command("show", epilog=show.SHOW_EXAMPLE)(show.show)
-app.command("report", epilog=report.EXAMPLE)(report.report)
+app.command("report", epilog=report.EXAMPLE)(report.report_command)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
 app.command("failures", epilog=show.FAILURES_EXAMPLE)(show.failures)
 app.command("rescore", epilog=show.RESCORE_EXAMPLE)(show.rescore)
@@ -70,30 +70,29 @@ def _root(
     ] = False,
     verbose: Annotated[
         int,
-        typer.Option("-v", "--verbose", count=True, help="Log what is done to standard error; -vv with tracebacks."),
+        typer.Option("-v", "--verbose", count=True, help="Log progress to standard error; -vv adds tracebacks."),
     ] = 0,
 ) -> None:
     console.log_to_stderr(verbose)
     console.help_when_alone(context)
-    _refuse_little_memory()
+    _check_address_space()
 
 
-def _refuse_little_memory() -> None:
-    """Refuse a limit below what the libraries take: they end in tracebacks, or end the process themselves."""
+def _check_address_space() -> None:
+    """Refuse a memory limit under which libraries end in tracebacks or kill the process."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if resource.RLIM_INFINITY != limit < LEAST_MEMORY:
+    if resource.RLIM_INFINITY != limit < MIN_ADDRESS_SPACE:
         raise InputError(
-            f"a process may take {limit >> 20:,} MB of address space here, and the libraries take "
-            f"{LEAST_MEMORY >> 20:,} MB; raise the limit, as `ulimit -v unlimited` does"
+            f"address space is limited to {limit >> 20:,} MB, but the libraries need {MIN_ADDRESS_SPACE >> 20:,} MB; "
+            "raise the limit, for example with `ulimit -v unlimited`"
         )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    0: done; 1: a check found something; 2: an error, in one line on standard error, or each mistake of a catalog in a
-    line of its own; 130: interrupted.
-    An exception that nobody foresaw keeps its traceback, since it is our bug; that of an error is logged under -vv.
+    0: done; 1: a check has findings; 2: an error, printed as one line on standard error, or one line per mistake in a
+    catalog; 130: interrupted. An unexpected exception is a bug and keeps its traceback. -vv logs tracebacks of errors.
     """
     try:
         code = _command()(
@@ -113,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error.format_message().rstrip('.')}; see {command} --help")
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{where}{error.strerror or error}; check the path, its permissions and the space left")
+        return _fail(f"{where}{error.strerror or error}; check the path, its permissions and free disk space")
     except KeyboardInterrupt:
         code = 130
     if code == 130:
@@ -122,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _with_json_target(arguments: Sequence[str]) -> list[str]:
-    """Give `--json` without a FILE the target standard output: Typer has no options with an optional value."""
+    """Make standard output the target of `--json` without FILE, because Typer has no optional option values."""
     return [
         f"--json={console.STANDARD_OUTPUT}" if name == "--json" and following.startswith("-") else name
         for name, following in zip(arguments, [*arguments, "-"][1:], strict=True)
@@ -131,7 +130,7 @@ def _with_json_target(arguments: Sequence[str]) -> list[str]:
 
 @cache
 def _command() -> Callable[..., object]:
-    """The command line as Typer makes it of the functions, once in a process."""
+    """Return the command that Typer builds from the functions, built once per process."""
     return get_command(app)
 
 

@@ -1,4 +1,4 @@
-"""`finskillbench doctor`: what this machine gives a run, and what it lacks."""
+"""`finskillbench doctor`: check this machine for what a run needs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ import typer
 EXAMPLE = "Example: finskillbench doctor"
 
 _EXTRAS = ("inspect-ai", "openai", "anthropic", "google-genai", "mcp")
-_ENOUGH_DISK = 2**30
+_MIN_FREE_BYTES = 2**30
 
 
 def doctor() -> None:
-    """Print interpreter, sandbox guards, extras, extensions, cores, disk, clock. Exit code 1 if one is missing.
+    """Check interpreter, sandbox guards, extras, extensions, cores, disk and clock. Exit code 1 if one is missing.
 
-    Where a guard is missing only scripts of packages that ship with finskillbench are run, and every run says so.
+    Without all sandbox guards only scripts that ship with finskillbench are run, and every run reports it.
     """
     lines = [*_machine(), *_sandbox()]
-    for name, good, text in lines:
-        typer.echo(f"{'ok' if good else 'MISSING':<9}{name:<13}{text}")
+    for name, passed, text in lines:
+        typer.echo(f"{'ok' if passed else 'MISSING':<9}{name:<13}{text}")
     if not all(good for _, good, _ in lines):
         raise typer.Exit(1)
 
@@ -41,24 +41,28 @@ def _machine() -> Iterator[tuple[str, bool, str]]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     yield "cores", True, f"{cores} for this process, {platform.system()} {platform.release()}, {platform.machine()}"
     for name, folder in (("disk, cache", user_cache_path("finskillbench")), ("disk, here", Path.cwd())):
-        there = next(path for path in (folder, *folder.parents) if path.exists())
-        free = shutil.disk_usage(there).free
-        yield name, free >= _ENOUGH_DISK, f"{free / 2**30:.1f} GiB free at {folder}; an edition and its runs take 1 GiB"
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        free = shutil.disk_usage(existing).free
+        yield (
+            name,
+            free >= _MIN_FREE_BYTES,
+            f"{free / 2**30:.1f} GiB free at {folder}; an edition and its runs need 1 GiB",
+        )
     now = datetime.now(UTC)
     installed = datetime.fromtimestamp(Path(__file__).stat().st_mtime, UTC)
-    yield "clock", now >= installed, f"{now:%Y-%m-%d %H:%M:%S} UTC; must not be before the library was installed"
+    yield "clock", now >= installed, f"{now:%Y-%m-%d %H:%M:%S} UTC; must be later than the installation of the library"
 
 
 def _sandbox() -> Iterator[tuple[str, bool, str]]:
     from finskillbench.harness.skills.runner import sandbox_guards
     from finskillbench.sandbox.guarantees import GUARDS
 
-    for name, held in sandbox_guards().items():
-        yield name, held, GUARDS[name].line
+    for name, active in sandbox_guards().items():
+        yield name, active, GUARDS[name].line
 
 
 def _extensions() -> Iterator[tuple[str, bool, str]]:
-    """State of every harness, and each entry point that cannot be loaded."""
+    """Yield the state of every harness, and each entry point that cannot be loaded."""
     from finskillbench.errors import InputError
     from finskillbench.extensions import GROUPS, HARNESSES, registered_extensions
 

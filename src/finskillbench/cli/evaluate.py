@@ -1,4 +1,4 @@
-"""`finskillbench skills eval`: what skills of somebody's own are worth, in one command."""
+"""`finskillbench skills eval`: measure the effect of user skills in one command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from finskillbench.cli.display import console
 from finskillbench.cli.display.console import exit_with, print_end
 from finskillbench.cli.options import kinds
 from finskillbench.cli.options.runs import RunOptions
-from finskillbench.cli.run import perform
+from finskillbench.cli.run import execute_run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,27 +27,26 @@ Examples:
   finskillbench skills eval my-skills/my-package --model openai/gpt-5 --max-cost 5
   finskillbench skills eval my-skills/new --against my-skills/old --domain risk_management --model my_module:model"""
 PER_SUBTASK = 3
-"""Episodes of each subtask where no number is given: some forty of an edition, most of which are controls."""
+"""Default episodes per subtask: about forty in all, most of them controls."""
 SHOWN = 10
-"""Flips of each kind that are printed; the JSON has all."""
+"""Flips of each direction to print; the JSON has all."""
 
 
-# As long as its options are many, each of which is named and explained once, here.
-def evaluate(
+def eval_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Your skills: one package, or a folder of several.")],
-    model: Annotated[str, typer.Option(help="As of run: baseline/..., provider/name, or package.module:name.")],
+    model: Annotated[str, typer.Option(help="As for `run`: baseline/NAME, provider/name, or package.module:name.")],
     against: Annotated[
-        str, typer.Option(metavar="CONDITION|DIR", help="no_skill, curated, or a folder of other skills.")
+        str, typer.Option(metavar="CONDITION|DIR", help="Reference: no_skill, curated, or a folder of other skills.")
     ] = "no_skill",
     domain: Annotated[
         list[str] | None,
-        typer.Option(help="Domain that the skills are for; repeatable. Default: those that their documents name."),
+        typer.Option(help="Domain of the skills; repeatable. Default: the domains that their documents name."),
     ] = None,
     keep_curated: Annotated[
-        bool, typer.Option("--keep-curated", help="Mount them in addition to the curated packages.")
+        bool, typer.Option("--keep-curated", help="Keep the curated packages available too.")
     ] = False,
     python: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Interpreter of their scripts. Default: this one.")
+        Path | None, typer.Option(metavar="PATH", help="Python interpreter of their scripts. Default: the current one.")
     ] = None,
     edition: kinds.EditionFolder = None,
     subtask: kinds.Subtasks = None,
@@ -63,10 +62,10 @@ def evaluate(
     out: kinds.RunFolder = None,
     as_json: kinds.JsonOutput = None,
 ) -> None:
-    """Run the same episodes with your skills and without, and print what they changed, and what they cost.
+    """Run the same episodes with and without your skills, and print the differences in scores and cost.
 
-    Episodes of every domain are run: those that the skills are not for are their negative controls. The same command
-    again resumes. Exit code 1 if an episode ended in an error, was dropped or was not run.
+    Episodes of all domains are run; those outside the domain of the skills are negative controls. The same command
+    resumes. Exit code 1 if an episode ended in an error, was dropped or was not run.
     """
     from finskillbench.analysis.results import Comparison, collect
     from finskillbench.analysis.skills import domains_of, evaluate_skills
@@ -76,7 +75,7 @@ def evaluate(
 
     name = _name(folder)
     treated, reference, other = f"{USER_SKILLS_PREFIX}{name}", *_reference(against, name)
-    wanted = RunOptions(
+    options = RunOptions(
         edition=edition,
         model=[model],
         condition=[reference, treated],
@@ -92,12 +91,14 @@ def evaluate(
         allow_unconfined=allow_unconfined,
         out=out,
     )
-    ours = curated() if keep_curated else {}
-    packages = {key: package for key, package in wanted.given[treated].packages.items() if key not in ours}
+    curated_packages = curated() if keep_curated else {}
+    packages = {
+        key: package for key, package in options.user_skills[treated].packages.items() if key not in curated_packages
+    }
     meant_for = [registered(each).name for each in domain] if domain else domains_of(packages.values())
-    result, loaded = perform(wanted)
-    (entry,) = wanted.entries
-    rows = result.rows.filter(model=entry.model, arguments=entry.arguments)  # the folder may hold other models
+    result, loaded = execute_run(options)
+    (entry,) = options.model_keys
+    rows = result.rows.filter(model=entry.model, arguments=entry.arguments)  # the folder may contain other models
     found = evaluate_skills(collect(rows), Comparison(treated, reference), packages, meant_for)
     if console.json_printed(as_json, lambda: _to_json(found, result.folder)):
         exit_with(result)
@@ -107,12 +108,12 @@ def evaluate(
 
 
 def _name(folder: Path) -> str:
-    """A name for the arm of a folder, made of the folder's own."""
+    """Return the condition name for a folder of skills."""
     return re.sub(r"[^a-z0-9._-]+", "-", folder.absolute().name.lower()).lstrip("._-")[:60] or "mine"
 
 
 def _reference(against: str, name: str) -> tuple[str, list[str]]:
-    """The arm that skills called `name` are compared with, and where its own skills are if it is somebody's too."""
+    """Return the reference condition, and its `--skills` option if it is a folder."""
     from finskillbench.harness.conditions import ARMS
     from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX
 
@@ -124,7 +125,6 @@ def _reference(against: str, name: str) -> tuple[str, list[str]]:
 
 
 def _report(found: Evaluation, packages: dict[str, SkillPackage], run: Path, *, named: bool) -> list[str]:
-    """The evaluation in words and tables."""
     treated, reference = found.sides
     model = f"{found.model} (program)" if found.model.startswith("baseline/") else found.model
     return [
@@ -157,7 +157,7 @@ def _gains(found: Evaluation) -> list[str]:
         for part in found.parts
     ]
     header = ("episodes of", "number", reference, treated, "difference, 95 % interval")
-    return render_table(header, rows, words=1).splitlines()
+    return render_table(header, rows, text_columns=1).splitlines()
 
 
 def _costs(found: Evaluation) -> list[str]:
@@ -175,12 +175,12 @@ def _costs(found: Evaluation) -> list[str]:
         )
         for side in reversed(found.sides)
     ]
-    header = ("mean of an episode", "episodes", "turns", "tool calls", "input tokens", "output tokens", "USD in all")
-    return render_table(header, rows, words=1).splitlines()
+    header = ("mean per episode", "episodes", "turns", "tool calls", "input tokens", "output tokens", "total USD")
+    return render_table(header, rows, text_columns=1).splitlines()
 
 
 def _tokens(mean: float | None, side: ConditionUsage) -> str:
-    """Return a mean of tokens, and over how many episodes it is where not over all."""
+    """Format a mean number of tokens, with the number of episodes if some are not counted."""
     if mean is None:
         return "unknown"
     return f"{mean:,.0f}{f' (of {side.counted})' if side.counted < side.rows else ''}"
@@ -190,21 +190,21 @@ def _triggers(found: Evaluation, *, named: bool) -> list[str]:
     by_domain = ", ".join(f"{loads.loaded} of {loads.episodes} in {name}" for name, loads in found.loads.items())
     lines = [f"Loaded:        {by_domain}"]
     if found.meant_for:
-        whence = "as --domain says" if named else "by its documents; --domain says otherwise"
-        lines.append(f"Meant for:     {', '.join(found.meant_for)} ({whence})")
+        source = "from --domain" if named else "from its documents; --domain overrides"
+        lines.append(f"Meant for:     {', '.join(found.meant_for)} ({source})")
         lines.append(f"Trigger:       {_rate(found.trigger)} of the episodes of its domain")
         lines.append(f"False trigger: {_rate(found.false_trigger)} of the others")
     else:
-        lines.append("Meant for:     not known, so no trigger rate: name its domain with --domain")
+        lines.append("Meant for:     unknown, so there is no trigger rate; set it with --domain")
     if found.model == "baseline/reference":
         lines.append(
-            "               (this program loads what is listed until a document has its task, whatever it says)"
+            "               (this program loads skills until a document has its task, regardless of descriptions)"
         )
     return lines
 
 
 def _rate(loads: Loads) -> str:
-    return "none was run" if loads.rate is None else f"{loads.rate:.2f} ({loads.loaded} of {loads.episodes})"
+    return "no episodes" if loads.rate is None else f"{loads.rate:.2f} ({loads.loaded} of {loads.episodes})"
 
 
 def _flips(found: Evaluation, run: Path) -> list[str]:
@@ -217,7 +217,7 @@ def _flips(found: Evaluation, run: Path) -> list[str]:
         if len(flips) > SHOWN:
             lines.append(f"  and {len(flips) - SHOWN} more; --json FILE has all")
     if found.flips:
-        lines.append(f"The other side of each: the same with --condition {found.sides[1].condition}")
+        lines.append(f"For the other side of each: --condition {found.sides[1].condition}")
     return lines
 
 
@@ -229,9 +229,9 @@ def _lines(flips: Sequence[Flip], found: Evaluation, run: Path) -> list[str]:
 
 
 def _command(run: Path, flip: Flip, condition: str) -> str:
-    """The command that shows an episode, of repeats the first."""
-    words = ("finskillbench", "show", str(run), flip.task_id, "--condition", condition, "--run-idx", "0")
-    return shlex.join(words)
+    """Return the command that shows the first repeat of an episode."""
+    arguments = ("finskillbench", "show", str(run), flip.task_id, "--condition", condition, "--run-idx", "0")
+    return shlex.join(arguments)
 
 
 def _score(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Groups of commands that distributions extend through entry points of `finskillbench.commands`."""
+"""Command groups that distributions extend through entry points of `finskillbench.commands`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _SECTIONS = {
     "Editions": ("data", "audit"),
     "Publish": ("submit", "leaderboard"),
 }
-"""Commands of the root group by section of its help; all others follow under "Other"."""
+"""Sections of the root help; commands not listed follow under "Other"."""
 
 
 class ExtensibleGroup(TyperGroup):
-    """A group whose further commands are imported when one of them is called, or when its help lists them all."""
+    """Command group that imports an extension's commands when one is called or the help lists them."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.own = frozenset(self.commands)
+        self.builtin_names = frozenset(self.commands)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Import every registered command and name all; print a warning about one that cannot be imported."""
+        """Import every registered command and return all names; warn about commands that cannot be imported."""
         for name, entry in self._registered(ctx).items():
             try:
                 self._add(name, entry)
@@ -40,7 +40,7 @@ class ExtensibleGroup(TyperGroup):
         return list(self.commands)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command; None for an unknown name, with all others imported to suggest one."""
+        """Return a command; None if unknown, after importing all others for suggestions."""
         if cmd_name not in self.commands:
             entry = self._registered(ctx).get(cmd_name)
             if entry is None:
@@ -65,10 +65,10 @@ class ExtensibleGroup(TyperGroup):
     def _registered(self, context: Any) -> dict[str, Registered]:
         """Return the entry points of this group that are not imported yet."""
         prefix = "" if context.parent is None else f"{context.info_name}."
-        found = registered_extensions(COMMANDS, [f"{prefix}{name}" for name in self.own])
-        here = {name.removeprefix(prefix): entry for name, entry in found.items() if name.startswith(prefix)}
-        imported = self.commands.keys() - self.own
-        return {name: entry for name, entry in here.items() if "." not in name and name not in imported}
+        found = registered_extensions(COMMANDS, [f"{prefix}{name}" for name in self.builtin_names])
+        in_group = {name.removeprefix(prefix): entry for name, entry in found.items() if name.startswith(prefix)}
+        imported = self.commands.keys() - self.builtin_names
+        return {name: entry for name, entry in in_group.items() if "." not in name and name not in imported}
 
     def _add(self, name: str, entry: Registered) -> None:
         app = entry.load(typer.Typer)

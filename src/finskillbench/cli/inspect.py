@@ -1,4 +1,4 @@
-"""`finskillbench inspect`: an episode as an agent will see it, before anything is run."""
+"""`finskillbench inspect`: show an episode as an agent sees it, without a run."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ Examples:
 
 def inspect(
     edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
-    task_id: Annotated[str | None, typer.Argument(help="Task of the episode; left out, all are listed.")] = None,
-    condition: Annotated[str, typer.Option(callback=checked(find_condition), help="As of run.")] = "no_skill",
+    task_id: Annotated[str | None, typer.Argument(help="Task id. Default: list all.")] = None,
+    condition: Annotated[
+        str, typer.Option(callback=checked(find_condition), help="Condition, as for `run`.")
+    ] = "no_skill",
     skills: Skills = None,
     field: Annotated[str | None, typer.Option(help="Print what get_task_data returns for this field.")] = None,
     as_json: JsonOutput = None,
 ) -> None:
-    """Print what an agent sees of an episode: the prompt, the tools it is offered and the fields it can ask for."""
+    """Print what an agent sees of an episode: prompt, tools and available data fields."""
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
     from finskillbench.harness.conditions import mount_all, parse_condition
@@ -41,7 +43,7 @@ def inspect(
     from finskillbench.runs.execute.backend import prepare_episode
 
     if task_id is None and (field is not None or as_json is not None):
-        raise InputError("--field and --json are of one episode; name its task")
+        raise InputError("--field and --json need a task; add TASK_ID")
     user_skills = read_user_skills(parse_skills(skills or ()), run_locally=False)
     loaded = load_edition(edition)
     if task_id is None:
@@ -49,8 +51,8 @@ def inspect(
             typer.echo(f"{each.task_id}  {each.sub_task}  {each.difficulty}  {each.as_of_date}")
         return
     episode = _find(loaded, task_id)
-    arm = next(iter(user_skills), parse_condition(condition))
-    mounted = mount_all([arm], user_skills)[arm]
+    mounted_condition = next(iter(user_skills), parse_condition(condition))
+    mounted = mount_all([mounted_condition], user_skills)[mounted_condition]
     state = EpisodeState(
         "reader", BUILTIN_HARNESS, prepare_episode(loaded, episode).spec(mounted), Resources(filings=loaded.filings)
     )
@@ -78,17 +80,12 @@ def _find(edition: Edition, task_id: str) -> Episode:
     by_id = {episode.task_id: episode for episode in edition.episodes()}
     if task_id not in by_id:
         like = get_close_matches(task_id, by_id, n=3) or list(by_id)[:3]
-        raise InputError(f"{edition.path}: has no task {task_id!r}; there are {', '.join(like)}")
+        raise InputError(f"{edition.path}: has no task {task_id!r}; its tasks include {', '.join(like)}")
     return by_id[task_id]
 
 
 async def _field(state: EpisodeState, name: str) -> str:
-    """What an agent that asks for a field is answered.
-
-    Raises
-    ------
-    InputError : there is no such field.
-    """
+    """Return the tool result for a field; refuse an unknown field."""
     import orjson
 
     from finskillbench.errors import InputError

@@ -1,4 +1,4 @@
-"""`finskillbench plan`: what a run would use, before a cent is spent."""
+"""`finskillbench plan`: estimate the usage and cost of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from finskillbench.cli.options.runs import RunOptions
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from finskillbench.runs.plan.usage import Amount, UsageEstimate, Forecast
+    from finskillbench.runs.plan.usage import Amount, Forecast, UsageEstimate
 
 EXAMPLE = """\b
 Examples:
@@ -28,7 +28,7 @@ Examples:
 
 @dataclass(kw_only=True)
 class PlanOptions(RunOptions):
-    """The options of `run`, and what a model is like."""
+    """Options of `run` and the basis of the estimate."""
 
     like: Annotated[
         Path | None,
@@ -36,49 +36,51 @@ class PlanOptions(RunOptions):
             exists=True,
             file_okay=False,
             metavar="RUN",
-            help="An earlier run of the model, such as a pilot with --limit 5: what its episodes used.",
+            help="Earlier run of the model to estimate from, such as a pilot with --limit 5.",
         ),
     ] = None
 
 
 def plan(options: PlanOptions) -> None:
-    """Print episodes, model calls, tokens and cost by model and condition; the same arguments as `run`.
+    """Print episodes, model calls, tokens and cost by model and condition. Takes the options of `run`.
 
-    Figures come from an earlier run of the model, or from what was published; baseline programs cost nothing. Nothing
-    is written and no provider is asked. Episodes that the run folder already holds are left out.
+    Estimates come from an earlier run of the model or from published figures; baseline programs cost nothing. Nothing
+    is written and no provider is called. Finished episodes of the run folder are not counted.
     """
     from finskillbench.harness.conditions import parse_condition
     from finskillbench.runs.plan.items import make_plan
     from finskillbench.runs.plan.usage import EarlierRun, estimate, left_to_run
     from finskillbench.runs.store.journal import read_history
 
-    part = options.part_of_plan
+    shard = options.parsed_shard
     options.check_names()
-    like = None if options.like is None else EarlierRun(str(options.like), read_history(options.like).rows.values())
+    earlier_run = (
+        None if options.like is None else EarlierRun(str(options.like), read_history(options.like).rows.values())
+    )
 
     with console.Progress() as progress:
         progress("Reading the edition")
         loaded = options.open_edition(progress)
         folder = options.folder(loaded)
-        arms = [parse_condition(name) for name in options.conditions]
+        conditions = [parse_condition(name) for name in options.conditions]
         episodes = loaded.episodes(options.subtask or None)
         work = make_plan(
             episodes,
-            options.entries,
-            arms,
+            options.model_keys,
+            conditions,
             limit=options.limit,
             sample=options.sample,
             tasks=options.tasks(loaded),
             limits=options.limits,
             epochs=options.epochs,
         )
-        left, finished = left_to_run(folder, loaded, work, shard=part, retry_errors=options.retry_errors)
+        left, finished = left_to_run(folder, loaded, work, shard=shard, retry_errors=options.retry_errors)
         estimates = estimate(
             work,
             left,
-            prices=options.called.charged,
-            like=like,
-            user_skills=options.given,
+            prices=options.model_options.charged,
+            like=earlier_run,
+            user_skills=options.user_skills,
             allow_unconfined=options.allow_unconfined,
         )
     typer.echo(_table("Expected", estimates, lambda each: _figures(each.expected)))
@@ -88,25 +90,25 @@ def plan(options: PlanOptions) -> None:
 
 
 def _closing(options: PlanOptions, estimates: Sequence[UsageEstimate], folder: Path, finished: int) -> Iterator[str]:
-    """Where the figures come from, what is finished, and whether the money will do."""
+    """Yield the basis of the estimates, the finished episodes, and the expected effect of --max-cost."""
     from finskillbench.runs.store.journal import read_history
 
     for basis in dict.fromkeys(each.forecast.basis for each in estimates):
         of = [f"{each.model} {each.condition}" for each in estimates if each.forecast.basis == basis]
         yield f"{'All' if len(of) == len(estimates) > 1 else ', '.join(of)}: {basis}."
     if options.like is None and any("published" in each.forecast.basis for each in estimates):
-        yield "A pilot tells more: run with --limit 5, then plan --like with its run folder."
+        yield "A pilot improves the estimate: run with --limit 5, then plan --like with its run folder."
     if finished:
         yield f"Finished: {finished:,} episodes in {folder}, not counted above."
-    prices, max_cost = options.called.charged, options.max_cost
-    unknown = sorted({each.model for each in estimates if each.forecast.expected.cost_usd is None})
-    if unknown:
-        yield f"Price unknown: {', '.join(unknown)}; give it in a file with --prices."
+    prices, max_cost = options.model_options.charged, options.max_cost
+    unpriced = sorted({each.model for each in estimates if each.forecast.expected.cost_usd is None})
+    if unpriced:
+        yield f"Price unknown: {', '.join(unpriced)}; give it in a file with --prices."
     elif max_cost is not None:
         history = read_history(folder)
         paid = history.spent({model: prices.price_of(model) for model, _ in history.amounts()})
         expected = math.fsum(each.forecast.expected.cost_usd or 0.0 for each in estimates)
-        verdict = "stop early" if paid + expected > max_cost else "be enough"
+        verdict = "stop the run early" if paid + expected > max_cost else "be enough"
         already = f", of which {paid:,.2f} are spent," if paid else ""
         yield f"--max-cost {max_cost:,.2f} USD{already} is expected to {verdict}."
 
@@ -122,13 +124,13 @@ def _table(title: str, estimates: Sequence[UsageEstimate], cells: Callable[[Fore
 
     rows: list[tuple[str, ...]] = []
     for model in dict.fromkeys(each.model for each in estimates):
-        own = [each for each in estimates if each.model == model]
-        rows += [row(model if number == 0 else "", each.condition, [each]) for number, each in enumerate(own)]
-        if len(own) > 1:
-            rows.append(row("", "all", own))
+        of_model = [each for each in estimates if each.model == model]
+        rows += [row(model if number == 0 else "", each.condition, [each]) for number, each in enumerate(of_model)]
+        if len(of_model) > 1:
+            rows.append(row("", "all", of_model))
     if len({each.model for each in estimates}) > 1:
         rows.append(row("all", "", estimates))
-    return render_table(header, rows, words=2) + "\n"
+    return render_table(header, rows, text_columns=2) + "\n"
 
 
 def _figures(amount: Amount) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`finskillbench run`: models under conditions on episodes, and the table at the end."""
+"""`finskillbench run`: run models under conditions on episodes and print the results."""
 
 from __future__ import annotations
 
@@ -23,30 +23,32 @@ Examples:
 
 
 @dataclass(kw_only=True)
-class PlayOptions(RunOptions):
-    """The options of a run that is played, and not only planned."""
+class RunCommandOptions(RunOptions):
+    """Options of the `run` command."""
 
     cluster: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Scheduler of a Dask cluster whose workers play the episodes, such as tcp://host:8786.",
+            help="Scheduler of a Dask cluster that runs the episodes, such as tcp://host:8786.",
         ),
     ] = None
-    page: Annotated[bool, typer.Option("--page", help="Write the page of the run too, into its folder report.")] = False
+    page: Annotated[bool, typer.Option("--page", help="Also write the report page, into the run folder's report/.")] = (
+        False
+    )
 
 
-def run(options: PlayOptions) -> None:
-    """Run models under conditions on an edition and print the table; the same command again resumes.
+def run(options: RunCommandOptions) -> None:
+    """Run models under conditions on an edition and print the table. The same command resumes.
 
-    Ctrl-C lets the episodes in flight finish, a second one drops them. Exit code 1 if an episode ended in an error, was
-    dropped or was not run: the same command runs it again.
+    Ctrl-C finishes the episodes in flight; a second Ctrl-C drops them. Exit code 1 if an episode ended in an error, was
+    dropped or was not run; the same command runs it again.
     """
-    print_result(*perform(options, options.cluster), page=options.page)
+    print_result(*execute_run(options, options.cluster), page=options.page)
 
 
-def perform(options: RunOptions, cluster: str | None = None) -> tuple[RunResult, Edition]:
-    """Do what the options say, here or on a cluster, and return what came of it with the edition."""
+def execute_run(options: RunOptions, cluster: str | None = None) -> tuple[RunResult, Edition]:
+    """Run what the options select, locally or on a cluster, and return the result with its edition."""
     from finskillbench.cli.display.progress import Display
     from finskillbench.cluster.connection import require_cluster_extra
     from finskillbench.harness.models import ModelConfig, allowance_of
@@ -55,22 +57,22 @@ def perform(options: RunOptions, cluster: str | None = None) -> tuple[RunResult,
 
     options.check_names()
     limits = options.run_limits
-    # A missing key or price is reported before an edition is built.
-    models = runs.make_models(options.model_configs, options.called, limits)
-    made = [ModelConfig(model, allowance=allowance_of(key)) for key, model in models.items()]
-    if cluster is not None:  # each worker makes its own by their names
+    # # Report a missing key or price before an edition is built.
+    models = runs.make_models(options.model_configs, options.model_options, limits)
+    model_configs = [ModelConfig(model, allowance=allowance_of(key)) for key, model in models.items()]
+    if cluster is not None:  # each worker makes its own models from their names
         require_cluster_extra()
-        made = options.model_configs
+        model_configs = options.model_configs
     with Progress() as progress:
         edition = options.open_edition(progress)
     config = RunConfig(
-        models=made,
+        models=model_configs,
         conditions=options.conditions,
-        skills=options.folders,
+        skills=options.skill_folders,
         episodes=options.episodes(edition),
         limits=limits,
-        options=options.called,
-        harness=options.loop(),
+        options=options.model_options,
+        harness=options.make_harness(),
         cluster=cluster,
         out=options.folder(edition),
     )

@@ -1,4 +1,4 @@
-"""`finskillbench skills`: list, lint, show, begin and evaluate the packages that an agent can load."""
+"""`finskillbench skills`: list, lint, show, create and evaluate skill packages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 from finskillbench.cli import evaluate
 from finskillbench.cli.display import console
 
-app = typer.Typer(help="List, lint, show, begin and evaluate skill packages.")
-app.command("eval", epilog=evaluate.EXAMPLE)(evaluate.evaluate)
+app = typer.Typer(help="List, lint, show, create and evaluate skill packages.")
+app.command("eval", epilog=evaluate.EXAMPLE)(evaluate.eval_command)
 
 
 @app.callback(invoke_without_command=True)
@@ -21,7 +21,7 @@ def _group(context: typer.Context) -> None:
 
 @app.command("list", epilog="Example: finskillbench skills list")
 def list_packages() -> None:
-    """List the curated packages with what each says of itself."""
+    """List the curated packages with their descriptions."""
     from finskillbench.harness.skills.loader import curated
 
     packages = curated()
@@ -37,12 +37,12 @@ def list_packages() -> None:
 def lint_packages(
     packages: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[PACKAGE...]", help="Names, or folders of one package or several; default: all curated ones."
-        ),
+        typer.Argument(metavar="[PACKAGE...]", help="Names or folders of packages. Default: all curated packages."),
     ] = None,
 ) -> None:
-    """Check packages against the Agent Skills specification and this project's rules. Exit code 1 on a problem."""
+    """Check packages against the Agent Skills specification and this project's rules. Exit code 1 if there are
+    problems.
+    """
     from finskillbench.harness.skills.lint import lint
     from finskillbench.harness.skills.loader import curated, package_folders
 
@@ -60,7 +60,9 @@ def lint_packages(
 
 
 @app.command("show", epilog="Example: finskillbench skills show portfolio-construction")
-def show(package: Annotated[str, typer.Argument(help="Name of a curated package, or the folder of any.")]) -> None:
+def show_package(
+    package: Annotated[str, typer.Argument(help="Name of a curated package, or a package folder.")],
+) -> None:
     """Print a package as an agent reads it: its document, then the names of its references and scripts."""
     from finskillbench.harness.skills.loader import load_package
 
@@ -73,14 +75,14 @@ def show(package: Annotated[str, typer.Argument(help="Name of a curated package,
 
 
 @app.command("new", epilog="Example: finskillbench skills new my-skills/portfolio-notes")
-def new(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make; the skill is called after it.")]):
-    """Write a package to start from, with a document, a reference, a script and cases to try; it lints clean."""
+def new(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create, which names the skill.")]):
+    """Create a template package with a document, a reference, a script and test cases; it passes the linter."""
     from finskillbench.edition.store import new_folder
     from finskillbench.errors import InputError
     from finskillbench.harness.skills.template import package_files
 
     if folder.exists():
-        raise InputError(f"{folder} is there already; name a new folder")
+        raise InputError(f"{folder} already exists; name a new folder")
     files = package_files(folder.absolute().name)
     with new_folder(folder) as staged:
         for path, text in files.items():
@@ -88,11 +90,11 @@ def new(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to ma
             (staged / path).write_text(text, encoding="utf-8")
     typer.echo(f"{folder}: {', '.join(files)}")
     typer.echo(f"Edit them, then: finskillbench skills lint {folder}")
-    typer.echo(f"What they are worth: finskillbench skills eval {folder} --model MODEL")
+    typer.echo(f"Measure their effect: finskillbench skills eval {folder} --model MODEL")
 
 
 def _folder(name: str) -> Path:
-    """The folder of a curated package by name, or the folder given."""
+    """Return the folder of a curated package, or the given folder."""
     from finskillbench.errors import InputError
     from finskillbench.harness.skills.loader import curated
 
@@ -101,7 +103,7 @@ def _folder(name: str) -> Path:
         return known[name].root
     if Path(name).is_dir():
         return Path(name)
-    raise InputError(f"no skill package {name!r}; curated are: {', '.join(known) or 'none'}; or give a folder")
+    raise InputError(f"no skill package {name!r}; give a folder or one of: {', '.join(known) or 'none'}")
 
 
 def _count(problems: list[str]) -> str:

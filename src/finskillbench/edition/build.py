@@ -56,7 +56,7 @@ _RAW_FOLDERS = (
     "xbrl",
 )
 SMALLEST, LARGEST_UNIVERSE = 15, 3000
-"""Bounds on the number of names in a universe."""
+"""Bounds on the number of companies in a universe."""
 FEWEST_SECTORS = 5
 
 Progress = Callable[[str], None]
@@ -82,7 +82,7 @@ def build_edition(
     ----------
     source : "synthetic" writes raw files from `seed`; "raw-dir" reads them from `raw_dir`.
     seed : drives the synthetic market and every draw of episodes; another seed is another benchmark.
-    names : size of the universe, 15 to 3,000; default 30, or the size of the raw-dir's universe file.
+    companies : size of the universe, 15 to 3,000; default 30, or the size of the raw-dir's universe file.
     suite : the suite to build, or "all".
     episodes : most episodes of each subtask, for a quick look; None builds the number in the specification.
     catalog : folder with the user's mandates, books, scenarios, tiers or texts.
@@ -286,7 +286,9 @@ def has_prices(raw: Path, names: int | None = None) -> bool:
             remedy="add one of them; `finskillbench data template OUT` shows the format of every file",
         )
     if names is not None:
-        raise InputError(f"--companies {names}: {raw} has no folder prices to choose names by; leave --companies out")
+        raise InputError(
+            f"--companies {names}: {raw} has no folder prices to choose companies by; leave --companies out"
+        )
     return False
 
 

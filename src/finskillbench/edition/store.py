@@ -216,15 +216,15 @@ def digest_of(files: Mapping[str, str]) -> str:
 
 def catalog_digest(files: Mapping[str, str]) -> str | None:
     """Return the digest of an edition's catalog files; None if it has none."""
-    brought = {name.removeprefix(f"{CATALOG}/"): each for name, each in files.items() if name.startswith(f"{CATALOG}/")}
-    return digest_of(brought) if brought else None
+    members = {name.removeprefix(f"{CATALOG}/"): each for name, each in files.items() if name.startswith(f"{CATALOG}/")}
+    return digest_of(members) if members else None
 
 
-def edition_digest(files: Mapping[str, str], brought: str | None = None) -> str:
-    """Return the digest of an edition; a catalog counts as one file, by its digest `brought` if `files` omit it."""
+def edition_digest(files: Mapping[str, str], known_digest: str | None = None) -> str:
+    """Return the digest of an edition; a catalog counts as one file, by `known_digest` if `files` omit it."""
     counted = {name: each for name, each in files.items() if not name.startswith(f"{CATALOG}/")}
-    brought = catalog_digest(files) or brought
-    return digest_of(counted if brought is None else {**counted, CATALOG: brought})
+    known_digest = catalog_digest(files) or known_digest
+    return digest_of(counted if known_digest is None else {**counted, CATALOG: known_digest})
 
 
 def write_manifest(folder: Path, fields: JsonObject) -> None:
@@ -333,8 +333,8 @@ def read_manifest(folder: Path) -> Manifest:
     if not is_object(manifest) or manifest.get("format") != FORMAT:
         raise EditionError(f"{path}: not of format {FORMAT}; rebuild the edition with this version")
     files = manifest.get("files")
-    brought = as_object(manifest.get("catalog")).get("digest")
-    if not is_object(files) or edition_digest(files, brought) != manifest.get("digest"):
+    stated_digest = as_object(manifest.get("catalog")).get("digest")
+    if not is_object(files) or edition_digest(files, stated_digest) != manifest.get("digest"):
         raise EditionError(f"{path}: its digest does not match its list of files; rebuild the edition")
     try:
         seal = seal_of(manifest)

@@ -103,11 +103,11 @@ def export_public(edition: Edition, out: Path) -> Edition:
 def _without_catalog(edition: Edition) -> dict[str, Any]:
     """Return replacements for the manifest fields that describe a catalog; empty without a catalog."""
     files = edition.manifest["files"]
-    brought = catalog_digest(files)
-    if brought is None:
+    digest = catalog_digest(files)
+    if digest is None:
         return {}
     return {
         "files": {name: each for name, each in files.items() if name.split("/")[0] != CATALOG},
-        "catalog": {"digest": brought, "files": {}},
+        "catalog": {"digest": digest, "files": {}},
         "notes": ["Built with a user catalog, whose files and notes are omitted here."],
     }

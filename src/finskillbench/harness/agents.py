@@ -1,4 +1,4 @@
-"""Agents with their own loop: functions that take a task and its tools and return an answer.
+"""Agents with their own loop: async functions that take a task and its tools and return an answer.
 
     async def my_agent(task, tools):
         data = await tools.call("get_task_data", field="expected_returns")
@@ -6,8 +6,7 @@
 
     run(edition, agents=[my_agent], out=Path("runs/mine"))
 
-Tools, prompt and record are those of the built-in loop. An agent runs in this process and could read the edition's
-files: run only code that you trust.
+An agent runs in this process and could read the edition's files: run only code that you trust.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from finskillbench.harness.trace import Ended, Trace
 from finskillbench.redaction import logger
 
 HARNESS = "python"
-"""Harness name in rows of Python agents."""
 SECONDS, CALLS = 1800.0, 200
 """Default limits of an agent's episode: seconds and tool calls."""
 _PREFIX = "agent/"
@@ -92,20 +90,13 @@ class Agent:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise InputError(
-                f"agent name {self.name[:60]!r} is not valid; use letters, digits and ./:@+-_ (at most 120)"
-            )
+            raise InputError(f"agent name {self.name[:60]!r} is not valid; use a-z, A-Z, 0-9 and ./:@+-_ (at most 120)")
         if not (self.seconds > 0 and self.calls > 0):
             raise InputError(f"{self.name}: seconds and calls must be above 0, not {self.seconds} and {self.calls}")
 
 
 def as_agent(agent: Agent | Solve) -> Agent:
-    """Return an agent unchanged, or wrap an async function in one with its name.
-
-    Raises
-    ------
-    InputError : it is neither.
-    """
+    """Return an agent, or wrap an async function in one; raises `InputError` for anything else."""
     if isinstance(agent, Agent):
         return agent
     name = getattr(agent, "__name__", type(agent).__name__)
@@ -120,7 +111,6 @@ def is_solver(value: object) -> bool:
 
 
 _GRACE_SECONDS = 5.0
-"""Seconds that a cancelled agent has for cleaning up."""
 _OVER = '{"error": "the answer is submitted; the episode is over"}'
 _TOO_MANY = '{"error": "this episode takes no further tool calls"}'
 _DUMP = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
@@ -129,12 +119,11 @@ _log = logger(__name__)
 
 
 async def play_episode(agent: Agent, spec: EpisodeSpec, resources: Resources | None = None) -> Trace:
-    """Let an agent solve one episode under one condition; never raises for the agent's failures.
+    """Let an agent solve one episode under one condition; arguments and errors as for `loop.run_episode`.
 
-    Arguments and errors as for `finskillbench.harness.loop.run_episode`. The agent's return value is its submission,
-    unless it has called `submit_answer`. A failure before the first tool call ends the episode in an error, which is
-    run again. A later failure, a timeout or too many calls ends it without an answer. Each result states the remaining
-    tool calls; it states remaining turns and tokens only if the agent reports its model calls.
+    The agent's return value is its submission, unless it has called `submit_answer`. A failure before the first tool
+    call is an error, and the episode is run again. A later failure, a timeout or too many calls ends the episode
+    without an answer. Results state the remaining turns and tokens only if the agent reports its model calls.
     """
     return await _AgentEpisode(agent, EpisodeState(agent.name, agent.harness, spec, resources or Resources())).play()
 
@@ -206,7 +195,6 @@ class _AgentEpisode:
         return max(self._agent.calls - self._calls_made, 0)
 
     def _without_answer(self, ended: Ended) -> Ended:
-        """Return how an interrupted episode ended; an earlier submission counts."""
         self._state.incidents.append(ended)
         return "submitted" if self._state.toolbox.answer is not None else ended
 

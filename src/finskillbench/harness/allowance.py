@@ -1,10 +1,7 @@
 """Limits of an episode and their remainder: turns, and tokens that the model generates.
 
-A token budget covers all generated tokens of an episode, reasoning included, and no input. A model can spend them on
-reasoning or on further turns. Input is excluded because the harness determines much of it, for example a skill's
-documents.
-
-A loop checks `Remaining.is_spent` and `tokens` before a call, then calls `take` and checks `is_overdrawn`.
+A token budget covers all generated tokens, reasoning included. It excludes input, which the harness largely determines,
+for example by a skill's documents.
 """
 
 from __future__ import annotations
@@ -47,7 +44,6 @@ class Allowance:
 
 
 DEFAULT_ALLOWANCE = Allowance()
-"""The paper's twelve turns, without a token limit."""
 
 
 class Remaining:

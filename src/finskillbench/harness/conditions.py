@@ -1,7 +1,7 @@
 """Experimental conditions: the skills, scripts and tools that an agent is offered.
 
-A condition is an `Arm`, a set of switches; a new built-in one is a line in `ARMS`. Each folder of user skills is a
-further condition `skill:NAME`. Conditions are therefore identified by name; `arm_of` returns the switches.
+A condition is an `Arm`, a set of switches, identified by its name. Each folder of user skills is a condition
+`skill:NAME`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Mount:
     """A condition with its mounted packages; `digest` identifies both.
 
     `script_index` lists ("package/scripts/x.py", docstring) if no document lists the scripts. `python` runs the scripts
-    of user packages. The methods here alone decide which parts of the packages reach tools, toolbox and prompt.
+    of user packages. Only the methods here decide which packages reach tools and prompt.
     """
 
     arm: Arm
@@ -144,12 +144,7 @@ class Mount:
         return dict(self.packages) if self.arm.indexes_scripts else {}
 
     def packages_of(self, domain: str) -> dict[str, SkillPackage]:
-        """Return the mounted packages of a domain by name, its own before those of extensions.
-
-        Raises
-        ------
-        InputError : there is none.
-        """
+        """Return the mounted packages of a domain by name, its own first; raises `InputError` if there is none."""
         names = package_names(domain)
         found = {name: self.packages[name] for name in names if name in self.packages}
         if not found:
@@ -161,8 +156,7 @@ class Mount:
 
 
 def package_names(domain: str) -> tuple[str, ...]:
-    """Return the names of a domain's skill packages, its own before those of extensions; a folder has its skill's name.
-    """
+    """Return the names of a domain's skill packages, which are their folders' names, its own first."""
     return tuple(folder.name for folder in registered(domain).skills)
 
 
@@ -174,8 +168,8 @@ def arm_of(name: str) -> Arm:
         return Arm(name, documents=True, scripts=True, given=True)
     if name.startswith(USER_SKILLS_PREFIX):
         raise InputError(
-            f"{name.removeprefix(USER_SKILLS_PREFIX)!r} is not a valid name for skills; use lower-case letters, "
-            "digits, dots, hyphens and underscores, at most 64, starting with a letter or digit"
+            f"{name.removeprefix(USER_SKILLS_PREFIX)!r} is not a valid name for skills; use a-z, 0-9, dots, hyphens "
+            "and underscores, at most 64, starting with a-z or 0-9"
         )
     raise InputError(f"condition {name!r} is unknown; choose from: {', '.join(Condition)}")
 
@@ -193,15 +187,8 @@ def mount(
 ) -> Mount:
     """Mount the packages of one condition.
 
-    Parameters
-    ----------
-    condition : its name.
-    packages, placebos : the curated and the irrelevant packages by name.
-    user_skills : the packages of each `skill:NAME` condition.
-
-    Raises
-    ------
-    InputError : no such condition, or it needs packages and there are none.
+    `packages` and `placebos` are curated and irrelevant packages by name, `user_skills` the packages of each
+    `skill:NAME` condition. Raises `InputError` for an unknown condition or missing packages.
     """
     arm = arm_of(condition)
     if not arm.mounts_packages:
@@ -234,10 +221,7 @@ def script_index(packages: Mapping[str, SkillPackage]) -> tuple[tuple[str, str],
 
 
 def expected_tools(arm: Arm, domain: str, subtask_tools: Iterable[str] = ()) -> tuple[str, ...]:
-    """Return the names of the tools that a condition offers in `domain`, in wire order.
-
-    `subtask_tools` are the names of the subtask's own tools.
-    """
+    """Return the names of the tools that a condition offers in `domain`, in wire order."""
     names: list[str] = [*COMMON_TOOLS]
     names += registered(domain).tools
     names += subtask_tools
@@ -257,13 +241,9 @@ def expected_tools(arm: Arm, domain: str, subtask_tools: Iterable[str] = ()) -> 
 def prove_mount(
     mounted: Mount, tools: Sequence[ToolSpec], domain: str, memory: Memory = EMPTY, subtask_tools: Iterable[str] = ()
 ) -> None:
-    """Check the tools, packages and memory of one episode against its condition.
+    """Check tools, packages and memory of one episode; raises `InternalError` if its condition excludes or lacks one.
 
     `finskillbench.harness.proof` checks everything else, once per run.
-
-    Raises
-    ------
-    InternalError : tools differ from the condition's, or packages or memory exist that it excludes.
     """
     offered = tuple(tool.name for tool in tools)
     expected = expected_tools(mounted.arm, domain, subtask_tools)

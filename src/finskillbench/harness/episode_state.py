@@ -28,10 +28,7 @@ from finskillbench.redaction import redactor_of_process
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Services that an episode uses; defaults are the real clocks, sleep and redaction.
-
-    `clock` measures durations, `now` returns UTC time. `bugs` holds the bugs already logged with a traceback.
-    """
+    """Services that an episode uses; `bugs` holds the bugs already logged with a traceback."""
 
     runner: Runner | None = None
     interpreters: Interpreters = field(default_factory=lambda: Interpreters(()))
@@ -75,14 +72,6 @@ class EpisodeState:
     order. `remaining` holds turns and tokens. `retry_seconds` covers failed calls and the waits after them,
     `queue_seconds` the waits before calls. The clock starts on construction.
 
-    Parameters
-    ----------
-    name : name of the model or agent.
-    harness : name of the loop in rows.
-    provider : name of the model's provider, if known.
-    spec : the episode and the condition.
-    resources : script runner, interpreters, filings, scratch folder, clock and sleep.
-
     Raises
     ------
     InternalError : tools or memory differ from those of the condition.
@@ -125,10 +114,9 @@ class EpisodeState:
         self.usage = FREE
 
     def append_remaining(self, tool_calls: int | None = None, *, turns_known: bool = True) -> None:
-        """Append the remaining turns, tokens and calls to the newest message, where known and limited.
+        """Append the remaining turns, tokens and calls to the newest message.
 
-        Earlier messages stay unchanged for providers' caches. An extra user message after tool results would teach some
-        models to wait for one.
+        Earlier messages stay unchanged for providers' caches; some models would wait for an extra user message.
         """
         reads = [tool.name for tool in self.tools if tool.name in READS_DATA]
         text = remaining_text(self.remaining if turns_known else None, reads, self.toolbox.data_calls_left, tool_calls)

@@ -173,4 +173,3 @@ OTHER_POLICIES: Mapping[str, Policy] = MappingProxyType(
         "disk": Policy("the run folder cannot be written", False, False, "run", "one line, exit code 2"),
     }
 )
-"""Policies for models, tools and the machine."""

@@ -1,9 +1,8 @@
 """Agent loop: function calling, at most twelve model calls by default, one submission.
 
-Rules from the specification: tool calls of one turn run in order, and calls after a submission are not run. A turn of
-plain text gets a reminder. The last turn offers and requires `submit_answer` alone. Transient provider failures are
-retried, see `finskillbench.harness.failures`. A conversation beyond the model's context ends without a submission.
-Under a token limit, each message states the remainder, each call is limited to it, and a turn beyond it is discarded.
+The last turn offers and requires `submit_answer` alone, and calls after a submission are not run. A turn of plain text
+gets a reminder. A conversation beyond the model's context ends without a submission. Under a token limit each call is
+limited to the remainder, and a turn beyond it is discarded.
 """
 
 from __future__ import annotations
@@ -68,16 +67,6 @@ class BuiltinLoop:
 async def run_episode(model: Model, spec: EpisodeSpec, resources: Resources | None = None) -> Trace:
     """Let a model solve one episode under one condition; never raises for failures of the model or its provider.
 
-    Parameters
-    ----------
-    model : the model.
-    spec : the episode and the condition.
-    resources : script runner, filings, scratch folder, clock and sleep.
-
-    Returns
-    -------
-    The trace; `finskillbench.runs.verdicts` judges `trace.submission`.
-
     Raises
     ------
     InternalError : tools or memory differ from those of the condition.
@@ -92,10 +81,7 @@ async def run_episode(model: Model, spec: EpisodeSpec, resources: Resources | No
 
 
 class Conversation:
-    """A model's conversation in one episode, turn after turn; other loops can drive it too.
-
-    `turn` is the newest turn, `offered` are its tools.
-    """
+    """A model's conversation in one episode; `turn` is the newest turn, `offered` are its tools."""
 
     def __init__(self, model: Model, state: EpisodeState) -> None:
         self.model, self.state = model, state
@@ -172,11 +158,7 @@ class Conversation:
         return None
 
     async def _generate(self, offered: tuple[ToolSpec, ...], choice: str) -> Turn:
-        """Make one model call with its retries; raises `FinSkillBenchError` for a final failure.
-
-        The turn holds its duration. The state accumulates the time of failed calls and their waits, and the queueing
-        time.
-        """
+        """Make one model call with its retries and record the durations; raises the final failure."""
         clock = self.state.resources.clock
         for attempt in range(MAX_RETRIES + 1):
             started = clock()
@@ -230,6 +212,5 @@ class Conversation:
 
 
 def _wait(error: ProviderError, attempt: int) -> float:
-    """Return the seconds before the next attempt: the provider's request, else 1, 2, 4."""
     requested = error.retry_after
     return FIRST_BACKOFF_SECONDS * 2**attempt if requested is None else min(max(requested, 0.0), LONGEST_WAIT_SECONDS)

@@ -1,11 +1,7 @@
 """Messages, tools and turns between the loop and a model. No provider package is imported here.
 
 A provider adapter converts these types to its wire format and raises `finskillbench.errors.ProviderError` with a cause.
-It never retries; the loop does.
-
-Answers are cleaned before they are stored, served or counted. Texts become storable and lose this process's secrets,
-excess calls are dropped, impossible token counts become unknown. A malformed call is served if it has exactly one
-possible meaning.
+It never retries; the loop does. Answers are cleaned before they are stored, served or counted.
 """
 
 from __future__ import annotations
@@ -48,11 +44,10 @@ class ToolCall:
 class Usage:
     """Tokens and price in US dollars of one or more model calls; None is unknown (a program costs 0).
 
-    `input_tokens` is the whole input, including `cached_tokens` read from and `cache_write_tokens` written to the
-    provider's cache. `output_tokens` is the whole output, `reasoning_tokens` included.
-
-    `reused_calls` counts answers from the response cache (`finskillbench.harness.providers.replies`). Their tokens and
-    price count as if requested anew, so that results do not depend on the cache. `saved_usd` is the unpaid part.
+    `input_tokens` includes `cached_tokens` (read) and `cache_write_tokens`, `output_tokens` includes
+    `reasoning_tokens`. `reused_calls` counts answers from the response cache
+    (`finskillbench.harness.providers.replies`). Their tokens and price count as if requested anew; `saved_usd` is the
+    unpaid part.
     """
 
     input_tokens: int | None = None
@@ -75,7 +70,6 @@ class Usage:
         return self.cost_usd is not None or (bool(self.input_tokens) and self.output_tokens is not None)
 
     def __add__(self, other: Usage) -> Usage:
-        """Add counts; a sum is known only if both parts are."""
         return Usage(
             input_tokens=_sum(self.input_tokens, other.input_tokens),
             cached_tokens=_sum(self.cached_tokens, other.cached_tokens),
@@ -101,7 +95,7 @@ FREE = Usage(input_tokens=0, cached_tokens=0, cache_write_tokens=0, output_token
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of the conversation; a `tool` message answers the call `tool_call_id`.
+    """One message; a `tool` message answers the call `tool_call_id`.
 
     `replay` is the adapter's own form of its turn, returned unchanged because providers sign reasoning. Trajectories
     omit it.
@@ -127,8 +121,8 @@ Stop = Literal["done", "max_tokens", "context_overflow", "refused"]
 class Turn:
     """Result of one model call: text, tool calls in their order of execution, and usage.
 
-    `served_model` is the provider's name of the answering model. `replay` is the adapter's own form, see `Message`.
-    `seconds` is the provider's answering time, where known more precisely than by a clock around the call.
+    `served_model` is the provider's name of the answering model, `replay` as in `Message`. `seconds` is the answering
+    time, if known more precisely than by a clock around the call.
     """
 
     text: str = ""
@@ -144,9 +138,8 @@ class Turn:
 class Model(Protocol):
     """A model. Implementations keep no state between calls and depend only on the conversation.
 
-    If `generate` also takes `max_tokens` and `repeat`, each call passes them, see `Tuned`. Optional attributes:
-    `provider`, its name; `price`, a `finskillbench.harness.providers.prices.Price` for upper bounds under `max_cost`;
-    `arguments`, a mapping that distinguishes entries of the same name in a run.
+    Optional attributes: `provider`, its name; `price`, a `finskillbench.harness.providers.prices.Price` for upper
+    bounds under `max_cost`; `arguments`, a mapping that distinguishes entries of the same name in a run.
     """
 
     @property
@@ -155,17 +148,9 @@ class Model(Protocol):
         ...
 
     async def generate(self, messages: Sequence[Message], tools: Sequence[ToolSpec], tool_choice: str) -> Turn:
-        """Answer the conversation.
+        """Answer the conversation; raises `ProviderError` with a cause.
 
-        Parameters
-        ----------
-        messages : the conversation, oldest first.
-        tools : the offered tools.
-        tool_choice : "auto", or the name of the one required tool.
-
-        Raises
-        ------
-        ProviderError : the provider failed; `cause` selects the policy.
+        `tool_choice` is "auto" or the name of the one required tool; messages are ordered from oldest to newest.
         """
         ...
 
@@ -197,14 +182,7 @@ class Tuned(Protocol):
         max_tokens: int | None = None,
         repeat: int = 0,
     ) -> Turn:
-        """Answer the conversation.
-
-        Parameters
-        ----------
-        messages, tools, tool_choice : as for `Model`.
-        max_tokens : output limit of this call, reasoning included, if lower than the model's own.
-        repeat : number of the repetition, from 0; sampling differs between repetitions.
-        """
+        """Answer as `Model.generate`, generating at most `max_tokens`, in repetition `repeat` (from 0)."""
         ...
 
 
@@ -230,7 +208,6 @@ _LONGEST_NAME = 200
 """Maximum characters of a call's id or name, and of a served model's name."""
 _MOST_TOKENS = 10**9
 _MOST_USD = 1e6
-"""Upper bound of one call's cost."""
 _BEFORE_A_NAME = (".", "__", ":", "/")
 """Ends of prefixes that models add to a tool's name: functions.NAME, mcp__server__NAME."""
 _AFTER_A_NAME = "<|"
@@ -251,7 +228,7 @@ def clean_text(text: str) -> str:
 def clean_turn(turn: Turn, redact: Callable[[str], str] = lambda text: text) -> Turn:
     """Make every text of `turn` storable and free of secrets, and bound its calls and token counts.
 
-    Returns the same object if nothing changes. A turn with changed texts or calls loses its `replay`.
+    A turn with changed texts or calls loses its `replay`; an unchanged one is returned as the same object.
     """
 
     def cleaned(text: str) -> str:
@@ -284,7 +261,6 @@ def repair_call(call: ToolCall, offered: Collection[str]) -> ToolCall:
 
 
 def _offered_name(name: str, offered: Collection[str]) -> str:
-    """Return the only offered tool that a name can mean, ignoring prefix, control token, spaces and case."""
     if name in offered:
         return name
     bare = name.partition(_AFTER_A_NAME)[0].strip().casefold()

@@ -1,11 +1,7 @@
 """Registry of models by name, and the keys of a run's entries.
 
-`baseline/...` names are programs that use no key and no network but the same loop and tools; reports label them as
-programs. Any other `provider/model` is a language model, called through Inspect's model layer, which is imported on
-first use.
-
-A model may be in a run several times with different arguments, for example two reasoning efforts. Rows, journal and
-trajectories distinguish such entries by `ModelKey.arguments`.
+`baseline/...` names are programs. Any other `provider/model` is a language model, called through Inspect's model layer,
+which is imported on first use. A model may be in a run several times with different arguments, see `ModelKey`.
 """
 
 from __future__ import annotations
@@ -91,7 +87,6 @@ def _value(value: object) -> str:
 
 _PROGRAMS = (Reference, Heuristic, Trivial, Nop, Textbook, Trapped)
 BASELINES: dict[str, Callable[[], Model]] = {model.name: model for model in _PROGRAMS}
-"""Programs by name."""
 # fmt: off
 PROVIDERS = (
     "anthropic", "azureai", "bedrock", "cloudflare", "deepseek", "fireworks", "google", "grok", "groq", "hf",
@@ -161,15 +156,12 @@ class ModelConfig:
 
 
 _IMPORTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
-"""Pattern of `package.module:name`."""
 
 
 def check_model(name: str) -> None:
-    """Refuse an impossible model name, without importing Inspect.
+    """Refuse an impossible model name without importing Inspect.
 
-    Raises
-    ------
-    InputError : an unknown program or provider, a name without provider, a missing extra, or a failed import.
+    Raises `InputError` for an unknown program or provider, a missing extra, or a failed import.
     """
     if name in BASELINES:
         return
@@ -191,20 +183,12 @@ def check_model(name: str) -> None:
 
 
 def get_participant(name: str, options: ModelOptions | None = None) -> Participant:
-    """Return the model called `name`, or import a model or agent from `package.module:name`.
-
-    Raises
-    ------
-    InputError : no such model, or a requirement of it is missing.
-    """
+    """Return the model called `name`, or import `package.module:name`; raises `InputError` if that fails."""
     return _imported(name) if _IMPORTED.fullmatch(name) else get_model(name, options)
 
 
 def key_of(participant: Participant, allowance: Allowance = DEFAULT_ALLOWANCE) -> ModelKey:
-    """Return the key of a model or an agent with an allowance per episode.
-
-    Models without `arguments` have none; an agent's argument is its harness.
-    """
+    """Return the key of a model or an agent, whose argument is its harness."""
     arguments = (
         {"harness": participant.harness} if isinstance(participant, Agent) else getattr(participant, "arguments", {})
     )
@@ -212,12 +196,7 @@ def key_of(participant: Participant, allowance: Allowance = DEFAULT_ALLOWANCE) -
 
 
 def key_of_name(name: str, options: ModelOptions, allowance: Allowance = DEFAULT_ALLOWANCE) -> ModelKey:
-    """Return the key of the model or agent called `name`; a hosted model is not constructed and needs no API key.
-
-    Raises
-    ------
-    InputError : as for `check_model`.
-    """
+    """Return the key of the model or agent called `name`; constructs no hosted model, raises as `check_model`."""
     check_model(name)
     if name in BASELINES or _IMPORTED.fullmatch(name):
         return key_of(get_participant(name, options), allowance)
@@ -225,8 +204,7 @@ def key_of_name(name: str, options: ModelOptions, allowance: Allowance = DEFAULT
 
 
 def _imported(name: str) -> Participant:
-    """Import a model, an agent, or a factory without arguments; the working folder is searched too, as by `python -m`.
-    """
+    """Import a model, an agent, or a factory without arguments; searches the working folder too."""
     module, _, attribute = name.partition(":")
     if (folder := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, folder)
@@ -251,12 +229,7 @@ def _is_model(value: object) -> TypeGuard[Model]:
 
 
 def get_model(name: str, options: ModelOptions | None = None) -> Model:
-    """Return the model called `name`.
-
-    Raises
-    ------
-    InputError : no such model, or a requirement of it is missing.
-    """
+    """Return the model called `name`; raises `InputError` if it is unknown or a requirement is missing."""
     check_model(name)
     if name in BASELINES:
         return BASELINES[name]()

@@ -1,8 +1,7 @@
 """Check, before a run's first model call, that each condition shows what it grants and nothing else.
 
-The check uses the same parts as episodes: tool definitions, text appended to the prompt, loadable packages and runnable
-scripts. It compares them with the condition's switches. After removing the granted texts, it searches the rest for
-marks of every known package. It therefore finds leaks through mounts and through fixed texts alike.
+The check uses the same tools, prompts and packages as episodes, and compares them with the condition's switches. After
+removing the granted texts, it searches the rest for marks of every known package.
 """
 
 from __future__ import annotations
@@ -31,11 +30,6 @@ SHORTEST_LINE = 40
 
 def prove_arms(mounts: Mapping[str, Mount], domains: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Check every condition of a run in every domain of its episodes, and return the findings.
-
-    Parameters
-    ----------
-    mounts : the mounted packages by condition.
-    domains : the domains (`Episode.skill`) of the episodes.
 
     Returns
     -------
@@ -83,7 +77,7 @@ def wire_json(tools: Sequence[ToolSpec]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What an agent of one condition sees at the start of an episode, without memory."""
+    """Visible parts of one condition at the start of an episode, without memory."""
 
     tools: tuple[ToolSpec, ...]
     appended: str
@@ -107,7 +101,6 @@ def _fixed_text(mounts: Iterable[Mount], domains: Sequence[str]) -> str:
 def _prove_packages(
     condition: str, mounted: Mount, shipped: Mapping[str, SkillPackage], placebos: Mapping[str, SkillPackage]
 ) -> None:
-    """Check switches and packages."""
     arm, packages = arm_of(condition), mounted.packages
     _check(condition, mounted.arm == arm, f"what its switches {asdict(mounted.arm)} grant, not those of the arm")
     _check(condition, arm.mounts_packages or not packages, f"mounted packages: {_listed(packages)}")
@@ -125,7 +118,6 @@ def _prove_packages(
 
 
 def _prove_view(condition: str, mounted: Mount, domain: str, view: _View, marks: frozenset[str]) -> None:
-    """Check tools, prompt, loadable documents and runnable scripts of one condition in one domain."""
     arm = mounted.arm
     names = tuple(tool.name for tool in view.tools)
     _check(condition, names == expected_tools(arm, domain), f"in {domain} the tools {_listed(names)}")
@@ -168,7 +160,6 @@ def _granted(mounted: Mount, domain: str) -> Iterator[str]:
 
 
 def _marks(package: SkillPackage) -> Iterator[str]:
-    """Yield texts that identify a package."""
     # A one-word name such as "notes" may occur anywhere; as an index entry it may not.
     yield package.name if "-" in package.name else f"- {package.name}:"
     yield from _lines(package.description)
@@ -184,7 +175,6 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield every string in a JSON value, keys included."""
     if isinstance(value, str):
         yield value
     elif is_object(value):

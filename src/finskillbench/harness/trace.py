@@ -12,7 +12,6 @@ from finskillbench.harness.conditions import ArmName
 from finskillbench.harness.model import Message, Stop, Usage
 
 BUILTIN_HARNESS = "finskillbench"
-"""Harness name in rows of the built-in loop."""
 Ended = Literal[
     "submitted",
     "no_answer",
@@ -30,10 +29,7 @@ CallOutcome = Literal["ok", "invalid_arguments", "unknown_tool", "tool_failed", 
 
 @dataclass(frozen=True, slots=True)
 class ToolRecord:
-    """One tool call; its result is the content of `messages[message]` (None: not run).
-
-    `fate` is its outcome, under the name that trajectories use.
-    """
+    """One tool call; its result is `messages[message]` (None: not run), `fate` its outcome as named in trajectories."""
 
     turn: int
     id: str
@@ -46,10 +42,9 @@ class ToolRecord:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One answered model call: tokens, served model and reason for stopping.
+    """One answered model call. `seconds` is the provider's answering time.
 
-    `seconds` is the provider's answering time. `queue_seconds` is the wait for a slot, the budget or this process.
-    `retry_seconds` covers failed attempts and the waits after them.
+    `queue_seconds` is the wait for a slot, the budget or this process, `retry_seconds` failed attempts and their waits.
     """
 
     turn: int
@@ -65,18 +60,15 @@ class CallRecord:
 class Trace:
     """Full record of one episode with one model under one condition.
 
-    `harness` names the loop, `provider` the model's provider (None: a program or an agent). `turns` counts answered
-    model calls, or tool calls of agents that do not report model calls. `retries` counts repeated calls; `incidents`
-    lists failures of `finskillbench.harness.failures` in order. `error_cause` is the cause of the failure that ended
-    the episode, if any.
+    `provider` is None for a program or an agent. `turns` counts answered model calls, or tool calls of agents that do
+    not report model calls. `incidents` lists failures of `finskillbench.harness.failures` in order.
 
     `started` is in UTC, None if unknown. `queue_seconds` is the wait of model calls for a slot, the budget or this
     process. `retry_seconds` covers failed calls and the waits after them, `latency_seconds` answered calls and tools.
 
-    `skills_loaded` names each skill once, in the order of first reading.
-
-    `prompt_digest` covers the system and the task prompt, `mount_digest` the condition and its packages. `saved_skills`
-    maps names to texts of the agent's saved skills at the end. `record` is the record of an interactive episode.
+    `skills_loaded` names each skill once, in the order of first reading. `prompt_digest` covers the system and the task
+    prompt, `mount_digest` the condition and its packages. `saved_skills` maps names to texts at the end. `record` is
+    the record of an interactive episode.
     """
 
     task_id: str

@@ -1,7 +1,7 @@
-"""Other programs: Inspect, agents that speak the Model Context Protocol, the Hermes Agent, Harbor, trackers of runs.
+"""Integrations: Inspect, agents over the Model Context Protocol, the Hermes Agent, Harbor, experiment trackers.
 
-Nothing in the core imports this package; it registers its commands and the harness `hermes` through entry points. What
-needs an extra is imported once the extra is known to be there: the import of Inspect alone takes seconds.
+The core does not import this package. Its commands and the harness `hermes` register through entry points. Modules
+that need an extra are imported only after `require_extra`, since the import of Inspect alone takes seconds.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _EXTRAS = {
 
 
 def require_extra(extra: str) -> None:
-    """Check, without importing it, that an extra is installed.
+    """Check that an extra is installed, without importing it.
 
     Raises
     ------
-    InputError : it is not; the message says what installs it.
+    InputError : it is not; the message names the command that installs it.
     """
     name, modules = _EXTRAS[extra]
     if any(find_spec(module) is None for module in modules):

@@ -1,4 +1,4 @@
-"""Commands `drive` and `serve` for agents that speak the Model Context Protocol, and `export` of runs."""
+"""Commands `drive`, `serve` and `export`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from finskillbench.cli.display import console
 from finskillbench.cli.display.console import INTERRUPTED, print_result
-from finskillbench.cli.options.kinds import ArmOptions, checked, command, find_condition
+from finskillbench.cli.options.kinds import ConditionOptions, checked, command, find_condition
 
 DRIVE, SERVE, EXPORT = typer.Typer(), typer.Typer(), typer.Typer()
 DRIVE_EXAMPLE = """\b
@@ -33,21 +33,21 @@ _Out = Annotated[Path, typer.Option(parser=console.out_path, metavar="PATH", hel
 
 
 @dataclass(kw_only=True)
-class DriveOptions(ArmOptions):
-    """The options of `drive`."""
+class DriveOptions(ConditionOptions):
+    """Options of `drive`."""
 
     edition: _Edition
     agent_command: Annotated[
         str,
         typer.Option(
             metavar="COMMAND",
-            help="Command line of the agent. {mcp_config} is a file that tells MCP clients how to reach the tools, "
-            "{mcp_url} an address for those that take one, {prompt_file} the task, {usage_file} where it may write its "
-            "tokens and price. It runs in an empty folder: words that name existing files are resolved against the "
-            "current folder first.",
+            help="Command line of the agent. {mcp_config} is an MCP client configuration for the tools, "
+            "{mcp_url} their HTTP address, {prompt_file} the task, {usage_file} the file for its tokens and "
+            "price. It runs in an empty folder; arguments that name existing files are first resolved against the "
+            "current folder.",
         ),
     ]
-    name: Annotated[str, typer.Option(help="Under which rows file the agent.")]
+    name: Annotated[str, typer.Option(help="Name of the agent in rows.")]
     out: _Out
     seconds: _Seconds = 1800.0
     calls: _Calls = 200
@@ -56,8 +56,8 @@ class DriveOptions(ArmOptions):
         typer.Option(
             min=0,
             metavar="USD",
-            help="What the run folder may cost, as {usage_file} tells it: nothing is begun that would not fit if it "
-            "cost as much as the dearest episode so far.",
+            help="Cost limit of the run folder, by {usage_file}. No episode starts that would exceed it at the cost of "
+            "the dearest episode so far.",
         ),
     ] = None
     max_concurrency: Annotated[int, typer.Option(min=1, help="Commands at a time.")] = 4
@@ -66,19 +66,18 @@ class DriveOptions(ArmOptions):
 def drive(options: DriveOptions) -> None:
     """Start a command-line agent once for each episode, give it the tools over MCP, and print the table.
 
-    The same command again resumes. Exit code 1 if an episode ended in an error, was dropped or was not run. The agent
-    runs as you, with your environment: see SECURITY.md for what it could read.
+    Repeat the command to resume. Exit code 1 if an episode ended in an error, was dropped or was not run. The agent
+    runs under your user with your environment; SECURITY.md lists what it can read.
     """
     from finskillbench.cli.display.progress import Display
     from finskillbench.edition import load_edition
     from finskillbench.integrations import require_extra
 
     require_extra("mcp")
-    from finskillbench.integrations.mcp.drive import drive as drive_agent
-    from finskillbench.integrations.mcp.drive import parse_command
+    from finskillbench.integrations.mcp.drive import drive_agent, parse_command
 
     parse_command(options.agent_command)
-    _ = options.given  # wrong folders of skills are refused before the edition is read
+    _ = options.user_skills  # reject wrong skill folders before the edition is read
     with console.Progress() as progress:
         progress("reading the edition")
         loaded = options.part(load_edition(options.edition))
@@ -89,7 +88,7 @@ def drive(options: DriveOptions) -> None:
             options.name,
             options.conditions,
             options.subtask or None,
-            skills=options.folders,
+            skills=options.skill_folders,
             limit=options.limit,
             sample=options.sample,
             tasks=options.tasks(loaded),
@@ -113,10 +112,12 @@ DRIVE.command(epilog=DRIVE_EXAMPLE)(command(drive, DriveOptions))
 @SERVE.command(epilog=SERVE_EXAMPLE)
 def serve(
     edition: _Edition,
-    task_id: Annotated[str, typer.Argument(help="The episode.")],
+    task_id: Annotated[str, typer.Argument(help="Task id of the episode.")],
     out: _Out,
-    condition: Annotated[str, typer.Option(callback=checked(find_condition), help="As of run.")] = "no_skill",
-    name: Annotated[str, typer.Option(help="Under which rows file whoever connects.")] = "mcp/client",
+    condition: Annotated[
+        str, typer.Option(callback=checked(find_condition), help="Condition, as for run.")
+    ] = "no_skill",
+    name: Annotated[str, typer.Option(help="Name of the client in rows.")] = "mcp/client",
     http: Annotated[
         int | None,
         typer.Option(
@@ -126,15 +127,16 @@ def serve(
     seconds: _Seconds = 1800.0,
     calls: _Calls = 200,
 ) -> None:
-    """Serve one episode over MCP, by standard input and output or HTTP, until its answer is in; it is a row of OUT.
+    """Serve one episode over MCP, by standard input and output or HTTP, and add its row to OUT.
 
-    An MCP client is told to start this command. Exit code 1 if the client went before it had called a tool.
+    Name this command in the configuration of an MCP client. It ends once the answer is in. Exit code 1 if the client
+    disconnected before it called a tool.
     """
     from finskillbench.edition import load_edition
     from finskillbench.integrations import require_extra
 
     require_extra("mcp")
-    from finskillbench.integrations.mcp.serve import serve as serve_episode
+    from finskillbench.integrations.mcp.serve import serve_episode
 
     result = serve_episode(
         load_edition(edition),
@@ -145,19 +147,19 @@ def serve(
         seconds=seconds,
         calls=calls,
         out=out,
-        announce=_say,
-        progress=lambda board, row: _say(board.notice),
+        announce=_print_stderr,
+        progress=lambda progress, row: _print_stderr(progress.notice),
     )
     if result.interrupted:
         raise typer.Exit(INTERRUPTED)
     mine = result.rows.filter(task_id=task_id).row(0, named=True) if result.rows.height else {}
-    _say(f"{task_id}: {mine.get('status', 'not run')}, score {mine.get('score')}; {out}")
+    _print_stderr(f"{task_id}: {mine.get('status', 'not run')}, score {mine.get('score')}; {out}")
     if mine.get("status") in (None, "error"):
         raise typer.Exit(1)
 
 
-def _say(text: str) -> None:
-    """Standard output is the wire: all that is said goes to standard error."""
+def _print_stderr(text: str) -> None:
+    """Print to standard error; standard output carries the protocol."""
     if text:
         print(text, file=sys.stderr, flush=True)
 
@@ -171,8 +173,8 @@ Examples:
   finskillbench export runs/mine --to mlflow --out tracking --attach report"""
 
 
-class To(StrEnum):
-    """Whom a run can be written for."""
+class ExportTarget(StrEnum):
+    """Formats and trackers that a run can be exported to."""
 
     INSPECT = "inspect"
     PARQUET = "parquet"
@@ -183,62 +185,61 @@ class To(StrEnum):
 
 @EXPORT.command(epilog=EXPORT_EXAMPLE)
 def export(
-    run: Annotated[Path, typer.Argument(help="Run folder; but for Inspect, a table of rows will do.")],
+    run: Annotated[Path, typer.Argument(help="Run folder; for other targets than Inspect also a table of rows.")],
     out: Annotated[
         Path,
         typer.Option(
             "--out",
             parser=console.out_path,
             metavar="PATH",
-            help="Folder of the logs or the tracker's store, made if absent; the file of parquet and csv.",
+            help="Folder of the logs or the tracker store, made if absent; for parquet and csv the file.",
         ),
     ],
-    to: Annotated[str, typer.Option(help=f"{', '.join(To)}.")] = To.INSPECT,
+    to: Annotated[str, typer.Option(help=f"{', '.join(ExportTarget)}.")] = ExportTarget.INSPECT,
     model: Annotated[list[str] | None, typer.Option(help="Model; repeatable. Default: all of the run.")] = None,
     condition: Annotated[list[str] | None, typer.Option(help="Condition; repeatable. Default: all of the run.")] = None,
     profile: Annotated[
-        str, typer.Option(help="Of the scores that mlflow and wandb are told: certified, strict or paper.")
+        str, typer.Option(help="Score profile for mlflow and wandb: certified, strict or paper.")
     ] = "certified",
     attach: Annotated[
         list[Path] | None,
-        typer.Option(help="File or folder, such as that of a report, to lie at a run of mlflow or wandb; repeatable."),
+        typer.Option(help="File or folder to attach to the run in mlflow or wandb, such as a report; repeatable."),
     ] = None,
 ) -> None:
     """Write a run as Inspect logs, flat rows (Parquet or CSV), an MLflow store or offline runs of Weights & Biases.
 
-    Inspect logs are one .eval file per model and condition and hold nothing of the truth. MLflow and Weights & Biases
-    get one run per model and condition, with its parameters, and as metrics its scores and gains by headline, domain
-    and subtask, with the ends of their intervals. Nothing is sent anywhere. Inspect needs the extra llm, the trackers
-    mlflow and wandb.
+    Inspect logs are one .eval file per model and condition, without labels. MLflow and Weights & Biases get one run per
+    model and condition: parameters, and as metrics scores and gains by headline, domain and subtask with interval
+    limits. Nothing is sent over the network. Inspect needs the extra llm, the trackers mlflow and wandb.
     """
     from finskillbench.episode import Profile
     from finskillbench.errors import InputError
     from finskillbench.integrations import require_extra
     from finskillbench.reports.read import filter_run, read_run_rows
 
-    whom, judged_by = console.one_of(To, to, "--to"), console.one_of(Profile, profile, "--profile")
-    if attach and whom not in (To.MLFLOW, To.WANDB):
-        raise InputError(f"--attach is for mlflow and wandb; {whom} takes the run alone")
-    if whom is To.INSPECT:
+    target, judged_by = console.one_of(ExportTarget, to, "--to"), console.one_of(Profile, profile, "--profile")
+    if attach and target not in (ExportTarget.MLFLOW, ExportTarget.WANDB):
+        raise InputError(f"--attach applies to mlflow and wandb, not to {target}")
+    if target is ExportTarget.INSPECT:
         require_extra("llm")
     with console.Progress() as progress:
         progress("Reading the run")
-        if whom is To.INSPECT:
+        if target is ExportTarget.INSPECT:
             from finskillbench.integrations.logs import export_run
 
-            told = export_run(run, out, model, condition, progress=progress)
+            written = export_run(run, out, model, condition, progress=progress)
         else:
-            from finskillbench.integrations.exports import Flat, export_mlflow, export_wandb, write_flat
+            from finskillbench.integrations.exports import FlatFormat, export_mlflow, export_wandb, write_flat
 
             read = filter_run(read_run_rows(run), model or (), condition or ())
-            progress(f"Writing for {whom}")
-            if whom is To.MLFLOW:
+            progress(f"Writing for {target}")
+            if target is ExportTarget.MLFLOW:
                 ids = export_mlflow(read, out, judged_by, attach or ())
-                told = [f"{out}: {len(ids)} runs, shown by: mlflow ui --backend-store-uri sqlite:///{out}/mlflow.db"]
-            elif whom is To.WANDB:
-                told = export_wandb(read, out, judged_by, attach or ())
+                written = [f"{out}: {len(ids)} runs, shown by: mlflow ui --backend-store-uri sqlite:///{out}/mlflow.db"]
+            elif target is ExportTarget.WANDB:
+                written = export_wandb(read, out, judged_by, attach or ())
             else:
-                write_flat(read.rows, out, Flat(whom.value))
-                told = [out]
-    for line in told:
+                write_flat(read.rows, out, FlatFormat(target.value))
+                written = [out]
+    for line in written:
         typer.echo(line)

@@ -1,7 +1,7 @@
-"""A run for other programs: flat rows, a local MLflow store, offline runs of Weights & Biases.
+"""Export a run as flat rows, to a local MLflow store, or as offline runs of Weights & Biases.
 
-MLflow gets an experiment with one run for the folder and one below it for each model and condition; Weights & Biases
-one run for each, grouped by the folder, which `wandb sync` sends. The run's rows, tables and attachments go along.
+MLflow gets one experiment: a parent run for the folder and a child run for each model and condition. Weights & Biases
+gets one run for each, grouped by folder, for `wandb sync`. Rows, tables and attachments are included.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from finskillbench.runs.store.version import make_folder, write_atomic
 _SEPARATOR = "_"
 
 
-class Flat(StrEnum):
-    """The formats of a flat file."""
+class FlatFormat(StrEnum):
+    """Formats of a flat file."""
 
     PARQUET = "parquet"
     CSV = "csv"
 
 
 def flat_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows with a plain value in each column: `scores` as `scores_paper` and so on, lists as JSON."""
+    """Return rows with scalar columns: `scores` becomes `scores_paper` and so on, lists become JSON."""
     columns: list[pl.Series] = []
     for series in rows:
         if isinstance(series.dtype, pl.Struct):
@@ -62,8 +62,8 @@ def flat_rows(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def described(rows: pl.DataFrame) -> dict[str, RowColumn]:
-    """Unit and meaning of each column of `flat_rows(rows)`, as far as they are known."""
+def describe_columns(rows: pl.DataFrame) -> dict[str, RowColumn]:
+    """Return unit and meaning of each column of `flat_rows(rows)`; both are empty where unknown."""
     known: dict[str, RowColumn] = {}
     for name, kind in rows.schema.items():
         column = COLUMNS.get(name, RowColumn("", ""))
@@ -76,12 +76,12 @@ def described(rows: pl.DataFrame) -> dict[str, RowColumn]:
     return known
 
 
-def write_flat(rows: pl.DataFrame, path: Path, form: Flat) -> None:
-    """Write the flat rows; a Parquet file has unit and meaning of each column in its metadata.
+def write_flat(rows: pl.DataFrame, path: Path, form: FlatFormat) -> None:
+    """Write flat rows; a Parquet file holds unit and meaning of each column in its metadata.
 
     Raises
     ------
-    InputError : the file cannot be written, or would lie in an edition.
+    InputError : the file cannot be written, or is inside an edition.
     """
     refuse_inside_edition(path)
     if path.is_dir():
@@ -94,17 +94,17 @@ def _csv(rows: pl.DataFrame) -> bytes:
 
 
 def _parquet(rows: pl.DataFrame) -> bytes:
-    # pyarrow comes without types.
+    # pyarrow has no type annotations.
     arrow, parquet = cast("Any", pa), cast("Any", pq)
     table = cast("Any", flat_rows(rows).to_arrow(compat_level=pl.CompatLevel.oldest()))
-    meanings = described(rows)
+    meanings = describe_columns(rows)
     fields = [field.with_metadata(meanings[field.name].metadata()) for field in table.schema]
     buffer = io.BytesIO()
     parquet.write_table(table.cast(arrow.schema(fields)), buffer, compression="zstd")
     return buffer.getvalue()
 
 
-_WRITERS: Mapping[Flat, Callable[[pl.DataFrame], bytes]] = {Flat.CSV: _csv, Flat.PARQUET: _parquet}
+_WRITERS: Mapping[FlatFormat, Callable[[pl.DataFrame], bytes]] = {FlatFormat.CSV: _csv, FlatFormat.PARQUET: _parquet}
 
 
 HEADLINE = "headline"
@@ -118,13 +118,12 @@ _MEANS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
-    """One model under one condition in one harness.
+class TrackerRun:
+    """Parameters and metrics of one model under one condition in one harness.
 
-    `parameters` are texts. `metrics` are finite numbers by name: `score/headline`, `score/domain/NAME`,
-    `score/subtask/NAME` and `gain/...` (the paired difference from the condition that stands beside it as
-    `gain_over`), each with `_low` and `_high` where an interval can be said; `episodes`, `errors`, `mean/turns` and
-    the like, and `cost_usd` in all. What cannot be said is left out.
+    `metrics` are finite numbers: `score/headline`, `score/domain/NAME`, `score/subtask/NAME`, the same below `gain/`,
+    `rows`, `errors`, `episodes`, `mean/turns` and so on, and the total `cost_usd`. Gains are paired differences from
+    the condition in the parameter `gain_over`. Interval limits end in `_low` and `_high`. Unknown values are left out.
     """
 
     model: str
@@ -135,15 +134,15 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """What tells it from the others."""
-        beside = "" if self.harness == "finskillbench" else f" ({self.harness})"
-        return f"{self.model} {self.condition}{beside}"
+        """Model, condition, and a harness other than our own."""
+        suffix = "" if self.harness == "finskillbench" else f" ({self.harness})"
+        return f"{self.model} {self.condition}{suffix}"
 
 
-def arms_of(run: RunRows, results: Results) -> list[Arm]:
-    """The arms of a run, in the order of its rows."""
+def tracker_runs(run: RunRows, results: Results) -> list[TrackerRun]:
+    """Return one tracker run for each model, harness and condition, in the order of the rows."""
     keys = ["model", "harness", "condition"]
-    found: list[Arm] = []
+    found: list[TrackerRun] = []
     for model, harness, condition in results.rows.select(keys).unique(maintain_order=True).iter_rows():
         of_arm = (pl.col("model") == model) & (pl.col("harness") == harness)
         rows = results.rows.filter(of_arm, pl.col("condition") == condition)
@@ -153,18 +152,20 @@ def arms_of(run: RunRows, results: Results) -> list[Arm]:
         if against is not None:
             parameters["gain_over"] = against.reference
             metrics |= dict(_means("gain", pairs(results, against).filter(of_arm), "difference"))
-        found.append(Arm(model, harness, condition, parameters, metrics))
+        found.append(TrackerRun(model, harness, condition, parameters, metrics))
     return found
 
 
 def _parameters(run: RunRows, results: Results, rows: pl.DataFrame) -> dict[str, str]:
     same = ("model", "harness", "provider", "arguments", "mount", "edition", "scorer_version", "code_version", "commit")
-    told = {name: ", ".join(map(str, rows[name].drop_nulls().unique().sort())) for name in same if name in rows.columns}
-    told |= {"profile": results.profile.value, "run": str(run.path)}
+    parameters = {
+        name: ", ".join(map(str, rows[name].drop_nulls().unique().sort())) for name in same if name in rows.columns
+    }
+    parameters |= {"profile": results.profile.value, "run": str(run.path)}
     if run.record is not None:
-        told |= {"prompts": run.record.prompts_digest}
-        told |= {f"version/{name}": version for name, version in run.record.versions.items()}
-    return {name: value for name, value in told.items() if value}
+        parameters |= {"prompts": run.record.prompts_digest}
+        parameters |= {f"version/{name}": version for name, version in run.record.versions.items()}
+    return {name: value for name, value in parameters.items() if value}
 
 
 def _metrics(rows: pl.DataFrame, episodes: pl.DataFrame) -> Iterator[tuple[str, float]]:
@@ -181,7 +182,7 @@ def _metrics(rows: pl.DataFrame, episodes: pl.DataFrame) -> Iterator[tuple[str, 
 
 
 def _means(what: str, frame: pl.DataFrame, value: str) -> Iterator[tuple[str, float]]:
-    """Means with the ends of their intervals: of the headline, of its part in each domain, of each subtask."""
+    """Yield means and interval limits of the headline, each domain's part of it, and each subtask."""
     counted = frame.filter("headline")
     for prefix, of, by in ((HEADLINE, counted, None), ("domain", counted, "domain"), ("subtask", frame, "sub_task")):
         if of.is_empty():
@@ -195,19 +196,19 @@ _ENDS = (("", "mean"), ("_low", "low"), ("_high", "high"))
 
 
 @contextmanager
-def gathered(rows: pl.DataFrame, attach: Sequence[Path]) -> Generator[Path]:
-    """A folder with `rows.csv`, the tables of the report as CSV in `tables`, and copies of what is attached.
+def collect_files(rows: pl.DataFrame, attach: Sequence[Path]) -> Generator[Path]:
+    """Provide a folder with `rows.csv`, the report tables as CSV in `tables`, and copies of attachments.
 
     Raises
     ------
-    InputError : something to attach is not there.
+    InputError : an attachment does not exist.
     """
     for path in attach:
         if not path.exists():
-            raise InputError(f"--attach {path}: is not there; name a file or a folder, such as that of a report")
+            raise InputError(f"--attach {path}: does not exist; pass a file or a folder, such as a report")
     with TemporaryDirectory() as name:
         folder = Path(name)
-        write_flat(rows, folder / "rows.csv", Flat.CSV)
+        write_flat(rows, folder / "rows.csv", FlatFormat.CSV)
         write_tables(report(rows).tables(), Format.CSV, folder / "tables")
         for path in attach:
             if path.is_dir():
@@ -219,19 +220,15 @@ def gathered(rows: pl.DataFrame, attach: Sequence[Path]) -> Generator[Path]:
 
 DATABASE = "mlflow.db"
 _LONGEST = 6000
-"""Characters that MLflow takes in a parameter."""
+"""Characters that MLflow allows in a parameter."""
 
 
 def export_mlflow(
     run: RunRows, out: Path, profile: Profile = Profile.CERTIFIED, attach: Sequence[Path] = ()
 ) -> list[str]:
-    """Add a run to the store in a folder; one that is there grows, and nothing leaves this machine.
+    """Add a run to the local MLflow store in a folder, which may exist already; return the run ids, parent first.
 
-    The metrics and parameters are those of `Arm`; the files of `gathered` lie at the run of the folder.
-
-    Returns
-    -------
-    The MLflow ids: of the run folder, then of each arm.
+    The files of `collect_files` belong to the parent run, metrics and parameters of each `TrackerRun` to a child.
 
     Raises
     ------
@@ -239,9 +236,9 @@ def export_mlflow(
     """
     require_extra("mlflow")
     refuse_inside_edition(out)
-    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # read on import
+    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     results = collect(run.rows, profile)
-    arms = arms_of(run, results)
+    arms = tracker_runs(run, results)
     make_folder(out)
     # MLflow is an extra, which type checkers need not have.
     client = cast("Any", import_module("mlflow.tracking")).MlflowClient(
@@ -256,7 +253,7 @@ def export_mlflow(
     )
     begun, ended = _times(run.rows)
     parent = client.create_run(experiment, start_time=begun, run_name=name).info.run_id
-    with gathered(run.rows, attach) as folder:
+    with collect_files(run.rows, attach) as folder:
         client.log_artifacts(parent, str(folder))
     ids = [parent]
     for arm in arms:
@@ -266,7 +263,7 @@ def export_mlflow(
     return ids
 
 
-def _log(client: Any, experiment: str, parent: str, arm: Arm, times: tuple[int | None, int | None]) -> str:
+def _log(client: Any, experiment: str, parent: str, arm: TrackerRun, times: tuple[int | None, int | None]) -> str:
     entities = cast("Any", import_module("mlflow.entities"))
     begun, ended = times
     tags = {"mlflow.parentRunId": parent}
@@ -281,7 +278,6 @@ def _log(client: Any, experiment: str, parent: str, arm: Arm, times: tuple[int |
 
 
 def _times(rows: pl.DataFrame) -> tuple[int | None, int | None]:
-    """When the first episode began and the last was over, in milliseconds since 1970; None where nobody knows."""
     if "started" not in rows.columns or "ended" not in rows.columns:
         return None, None
     moments = (cast("datetime | None", rows["started"].min()), cast("datetime | None", rows["ended"].max()))
@@ -292,14 +288,9 @@ def _times(rows: pl.DataFrame) -> tuple[int | None, int | None]:
 def export_wandb(
     run: RunRows, out: Path, profile: Profile = Profile.CERTIFIED, attach: Sequence[Path] = ()
 ) -> list[Path]:
-    """Write a run below `out` as offline runs; nothing leaves this machine.
+    """Write a run as offline runs of Weights & Biases below `out`; return their folders, one per `TrackerRun`.
 
-    The metrics of `Arm` are the summary of its run, its parameters the configuration; the files of `gathered` lie at
-    the first.
-
-    Returns
-    -------
-    The folders of the offline runs, one for each arm.
+    Metrics become the summary, parameters the configuration. The files of `collect_files` belong to the first run.
 
     Raises
     ------
@@ -307,15 +298,15 @@ def export_wandb(
     """
     require_extra("wandb")
     refuse_inside_edition(out)
-    arms = arms_of(run, collect(run.rows, profile))
+    arms = tracker_runs(run, collect(run.rows, profile))
     make_folder(out)
     wandb = cast("Any", import_module("wandb"))  # an extra, which type checkers need not have
-    # Only what a run says of itself: no console, no figures of this machine, no code, no repository.
+    # Export the run alone: no console, machine statistics, code or repository.
     settings = wandb.Settings(
         console="off", x_disable_stats=True, x_disable_meta=True, disable_git=True, disable_code=True, silent=True
     )
     folders: list[Path] = []
-    with gathered(run.rows, attach) as files:
+    with collect_files(run.rows, attach) as files:
         for arm in arms:
             made = wandb.init(
                 project="finskillbench",

@@ -1,7 +1,7 @@
-"""A run folder as Inspect logs: one `.eval` file per entry and condition, for `inspect view` and its static bundle.
+"""Export a run folder as Inspect logs: one `.eval` file per model and condition, for `inspect view`.
 
-A log is the same whenever it is written: dates come from its rows, ids from its digests. Logs hold what agents saw and
-did and how it was scored, never the truth, so they can be handed around with an edition that withholds it.
+Logs are deterministic: dates come from rows, ids from digests. They hold trajectories and scores but no truth, so they
+can be published with an edition that withholds it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from finskillbench.runs.store.record import FILE, RunRecord
 from finskillbench.runs.store.rows import ROWS, Row, from_frame
 from finskillbench.runs.store.version import PART, make_folder
 
-_ELSEWHERE = frozenset({"task_id", "run_idx", "model", "score", "scores", "score_profile", "scoring_details"})
-"""Columns of a row that have a place of their own in a sample, or none: the details of a verdict tell of the truth."""
+_COVERED_COLUMNS = frozenset({"task_id", "run_idx", "model", "score", "scores", "score_profile", "scoring_details"})
+"""Columns that a sample stores elsewhere, or leaves out: the details of a verdict reveal the truth."""
 
 
 def make_sample(row: Row, trace: Trace) -> EvalSample:
@@ -83,7 +83,7 @@ def make_sample(row: Row, trace: Trace) -> EvalSample:
 
 def _metadata(row: Row, trace: Trace) -> dict[str, Any]:
     columns: dict[str, Any] = msgspec.to_builtins(row)
-    shown = {name: value for name, value in columns.items() if name not in _ELSEWHERE and value is not None}
+    shown = {name: value for name, value in columns.items() if name not in _COVERED_COLUMNS and value is not None}
     return {**shown, "ended": trace.ended, "prompt": trace.prompt_digest}
 
 
@@ -92,8 +92,8 @@ def _limit(trace: Trace) -> EvalSampleLimit | None:
         return EvalSampleLimit(type="turn", limit=trace.turns, reason=f"no submission in {trace.turns} turns")
     if trace.ended == "budget_exhausted":
         generated = trace.usage.output_tokens
-        told = "its tokens" if generated is None else f"{generated} tokens"
-        return EvalSampleLimit(type="token", limit=generated or 0, reason=f"no submission in {told} of output")
+        spent = "its tokens" if generated is None else f"{generated} tokens"
+        return EvalSampleLimit(type="token", limit=generated or 0, reason=f"no submission in {spent} of output")
     if trace.ended == "context_overflow":
         return EvalSampleLimit(type="context", limit=0, reason="the conversation outgrew the model")
     return None
@@ -111,36 +111,32 @@ def export_run(
     *,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Write the logs of a run, one at a time: the memory it takes is that of one entry under one condition.
+    """Write the logs of a run one at a time; memory holds one model under one condition.
 
     Parameters
     ----------
     run : the run folder, finished or not.
     out : folder of the logs, made if absent; a log of the same name is replaced.
-    models, conditions : names; None takes all of the run.
-
-    Returns
-    -------
-    The files, in the run's order.
+    models, conditions : names; None selects all.
 
     Raises
     ------
-    InputError : the folder is no run, has no such model or condition, or a file cannot be read or written.
+    InputError : the folder is not a run, has no such model or condition, or a file cannot be read or written.
     """
     refuse_inside_edition(out)
     read = filter_run(read_run_rows(run), models or (), [parse_condition(name) for name in conditions or ()])
     record = read.record
     if record is None:
-        raise InputError(f"{run}: no run folder (it has no {FILE}); name one that `finskillbench run` wrote")
+        raise InputError(f"{run}: not a run folder (no {FILE}); pass one that `finskillbench run` wrote")
     arms: dict[tuple[ModelKey, str], list[Row]] = {}
     try:
         for row in from_frame(read.rows):
             arms.setdefault((row.item.model_key, row.condition), []).append(row)
     except msgspec.ValidationError as error:
-        raise InputError(f"{run / ROWS}: is of another version ({error}); run again with this one") from None
+        raise InputError(f"{run / ROWS}: written by another version ({error}); run again with this version") from None
     make_folder(out)
     written: list[Path] = []
-    asked = Counter((item.model_key, item.condition) for item in record.items())
+    expected = Counter((item.model_key, item.condition) for item in record.items())
     for (entry, condition), arm_rows in arms.items():
         name = arm_folder(entry, condition)
         samples: list[EvalSample] = []
@@ -148,7 +144,9 @@ def export_run(
             samples.append(make_sample(row, read_trajectory(run / row.item.trajectory).trace))
             if progress is not None:
                 progress(name, len(samples), len(arm_rows))
-        log = _log(run, record, entry, condition, arm_rows, samples, complete=len(samples) >= asked[entry, condition])
+        log = _log(
+            run, record, entry, condition, arm_rows, samples, complete=len(samples) >= expected[entry, condition]
+        )
         written.append(_write(log, out / f"{name}.eval"))
     return written
 
@@ -163,7 +161,7 @@ def _log(
     *,
     complete: bool,
 ) -> EvalLog:
-    """One log; it is `complete` if it has every episode that was asked for, errors included."""
+    """Build one log; `complete` means that every requested episode is in it, errors included."""
     began = _time(sorted(row.started for row in rows if row.started is not None), run / FILE)
     ended = _time(sorted((row.ended for row in rows if row.ended is not None), reverse=True), run / ROWS)
     name = _task_name(rows)
@@ -171,10 +169,10 @@ def _log(
     run_digest = hashlib.sha256(orjson.dumps([record.asked, record.edition_digest])).hexdigest()
     log_digest = hashlib.sha256(f"{run_digest}\0{entry}\0{condition}".encode()).hexdigest()
     scores = [(str(sample.id), (sample.scores or {}).get(SCORER)) for sample in samples]
-    said = entry.named_arguments
+    arguments = entry.named_arguments
     task_args = {"condition": condition, "edition": record.edition_path}
     ids = list(dict.fromkeys(row.task_id for row in rows))
-    config = GenerateConfig(temperature=0.0, seed=said.get("seed"), max_tokens=said.get("max_tokens"))
+    config = GenerateConfig(temperature=0.0, seed=arguments.get("seed"), max_tokens=arguments.get("max_tokens"))
     return EvalLog(
         status="error" if any(sample.error for sample in samples) else "success" if complete else "cancelled",
         eval=EvalSpec(
@@ -194,7 +192,7 @@ def _log(
             config=EvalConfig(epochs=len({row.run_idx for row in rows})),
             packages={"finskillbench": record.versions["finskillbench"]},
             metadata={
-                "arguments": said,
+                "arguments": arguments,
                 "condition": condition,
                 "edition": record.edition_digest,
                 "mount": record.mounts[condition],
@@ -211,7 +209,6 @@ def _log(
 
 
 def _write(log: EvalLog, path: Path) -> Path:
-    """Write a log beside its place, then rename it."""
     part = path.with_name(path.name + PART)
     try:
         write_eval_log(log, part, format="eval")
@@ -223,7 +220,7 @@ def _write(log: EvalLog, path: Path) -> Path:
 
 
 def _task_name(rows: Sequence[Row]) -> str:
-    """The narrowest task of `finskillbench.integrations.tasks` that holds these episodes."""
+    """Return the narrowest task of `finskillbench.integrations.tasks` that holds these episodes."""
     for names in ({row.sub_task for row in rows}, {row.domain for row in rows}):
         if len(names) == 1:
             return names.pop()
@@ -231,7 +228,7 @@ def _task_name(rows: Sequence[Row]) -> str:
 
 
 def _time(moments: Iterable[datetime], file: Path) -> str:
-    """The first of some moments; where rows tell none, when a file of the run was written."""
+    """Return the first moment as text; without moments the modification time of a run file."""
     moment = next(iter(moments), None) or datetime.fromtimestamp(file.stat().st_mtime, UTC)
     return moment.isoformat(timespec="seconds")
 

@@ -1,8 +1,8 @@
-"""Models on both sides of Inspect: the one that it was told to use as one of ours, and our baselines as its models.
+"""Adapters in both directions: Inspect's active model as one of ours, and our baselines as models of Inspect.
 
-`finskillbench.harness.providers.hosted` makes its models itself and reads their raw answers. `Active` is Inspect's,
-with the user's own settings, and a tool call is what Inspect made of it: it mends broken JSON before we see it. Our
-baselines are `--model finskillbench/baseline-reference` and the like, without key or network.
+`finskillbench.harness.providers.hosted` creates models itself and reads raw answers. `ActiveModel` wraps the user's
+model with the user's settings; Inspect has repaired broken JSON of tool calls before we see it. Baselines are
+`--model finskillbench/baseline-reference` and so on, without key or network.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from finskillbench.harness.providers.inspect_words import (
 )
 
 
-class Active:
-    """A model of Inspect behind our protocol; `name` is the one that Inspect knows it by.
+class ActiveModel:
+    """A model of Inspect behind our protocol; `name` is Inspect's name for it.
 
-    `sent` is what it was last asked, for a sample that a limit of Inspect ends in the middle.
+    `sent` holds the messages of the last request, for a sample that a limit of Inspect ends midway.
     """
 
     def __init__(self, model: InspectModel) -> None:
@@ -89,7 +89,7 @@ def _turn(output: ModelOutput) -> Turn:
 
 @modelapi(name="finskillbench")
 class ProgramAPI(ModelAPI):
-    """Asks a baseline; the first dash of the name stands for the slash of ours."""
+    """Inspect API of our baselines; the first dash of a name replaces the slash of ours."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class ProgramAPI(ModelAPI):
         tool_choice: ToolChoice,
         config: GenerateConfig,
     ) -> ModelOutput:
-        """The program's next turn."""
+        """Return the baseline's next turn."""
         choice = tool_choice.name if isinstance(tool_choice, ToolFunction) else AUTO
         turn = await self._program.generate([from_chat(m) for m in input], [from_tool(t) for t in tools], choice)
         message = ChatMessageAssistant(

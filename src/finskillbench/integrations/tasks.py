@@ -1,9 +1,8 @@
 """Tasks for `inspect eval finskillbench/<subtask> -T condition=curated -T edition=PATH --model ...`.
 
-Inspect imports this module by its entry point. One task per subtask, one per domain and one over everything. The solver
-runs our loop with the model that Inspect was given; under another `--solver` the completion is the submission. The
-scorer brings in the truth afterwards, which neither a sample nor its store ever holds. Nothing of a verdict's details
-goes into a score: what a scorer says of an answer tells of the truth, and logs are handed around.
+Inspect imports this module by its entry point. There is one task per subtask, one per domain and one for all. The
+solver runs our loop with the model of Inspect; under another `--solver` the completion is the submission. Only the
+scorer reads the truth. Scores omit the details of a verdict, which reveal the truth, because logs are shared.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from finskillbench.domains import subtask_named, domain_of, domains, subtasks
+from finskillbench.domains import domain_of, domains, subtask_named, subtasks
 from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import PAPER_SUITE, Episode, JsonObject, Profile, Status, Submission, Verdict
 from finskillbench.errors import InputError, RunStoppedError
@@ -35,7 +34,7 @@ from finskillbench.harness.providers.inspect_words import to_chat
 from finskillbench.harness.skills.runner import check_guards, script_runner
 from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX
 from finskillbench.harness.tools.interpreters import Interpreters
-from finskillbench.integrations.models import Active, ProgramAPI
+from finskillbench.integrations.models import ActiveModel, ProgramAPI
 from finskillbench.runs.plan.items import choose_episodes
 from finskillbench.runs.store.rows import HEADLINE_ORDER
 from finskillbench.runs.verdicts import judge
@@ -43,13 +42,13 @@ from finskillbench.sandbox.runner import ScriptRunner
 
 SCORER = "verdict"
 PROFILES = tuple(profile.value for profile in HEADLINE_ORDER)
-"""In the order in which a log shows them: the first is its headline."""
+"""Score profiles in the order of a log; the first is its headline."""
 NOT_JUDGED = math.nan
-"""Inspect's mark of a value that its metrics leave out."""
+"""Inspect's marker for a value that its metrics omit."""
 
 
 def to_score(status: Status, scores: Mapping[Profile, float | None], answer: str | None) -> Score | None:
-    """The score of one sample; None where the harness failed, which is never a zero."""
+    """Return the score of one sample; None for an error of the harness, which never counts as zero."""
     if status is Status.ERROR:
         return None
     values = {profile.value: scores.get(profile) for profile in HEADLINE_ORDER}
@@ -62,7 +61,7 @@ def to_score(status: Status, scores: Mapping[Profile, float | None], answer: str
 
 
 def to_results(scores: Iterable[tuple[str, Score | None]]) -> EvalResults:
-    """Means and standard errors by profile over (task id, score) of a log, as Inspect itself would print them.
+    """Return means and standard errors by profile over (task id, score) pairs, as Inspect computes them.
 
     Repeats of a task are averaged first.
     """
@@ -94,43 +93,40 @@ def _profile(name: str, values: list[tuple[str, object]]) -> EvalScore:
 
 
 class _Bench:
-    """One edition with its truth, read once a process."""
-
     def __init__(self, path: str) -> None:
         self.edition: Edition = load_edition(Path(path))
 
     @cached_property
     def episodes(self) -> Mapping[str, Episode]:
-        """Every episode by task id."""
         return {episode.task_id: episode for episode in self.edition.episodes()}
 
     def choose(self, sub_tasks: Sequence[str], limit: int | None) -> tuple[Episode, ...]:
-        """The episodes of a task, as `finskillbench run` chooses them: the first `limit`, or the full-run protocol's.
+        """Choose the episodes of a task like `finskillbench run`: the first `limit`, or those of the full-run protocol.
 
         Raises
         ------
         InputError : the edition has none, or `limit` is below 1.
-        EditionError : it was handed out without truth; told before a model is asked.
+        EditionError : the edition has no truth.
         """
         chosen = choose_episodes(self.edition.episodes(sub_tasks), limit)
         self.edition.truth(chosen[0].task_id)
         return chosen
 
     def base_prompt(self, episode: Episode) -> str:
-        """The task prompt that is the same in every condition."""
+        """Return the task prompt that all conditions share."""
         return task_prompt(episode, subtask_named(episode.sub_task).answer)
 
     def prompt(self, episode: Episode, mounted: Mount) -> str:
-        """The task prompt as an arm shows it."""
+        """Return the task prompt under a condition."""
         return arm_prompt(self.base_prompt(episode), mounted, episode.skill)
 
     def judge(self, submission: Submission) -> Verdict:
-        """Bring the truth in, after the loop."""
+        """Judge a submission against the truth."""
         task_input: JsonObject = self.edition.full_input(self.episodes[submission.task_id])
         return judge(submission, self.edition.truth(submission.task_id), task_input)
 
     def resources(self, mounted: Mount) -> Resources:
-        """What an episode needs from outside; scripts run where the arm grants them."""
+        """Return the resources of an episode; the script runner only where the condition allows scripts."""
         return Resources(
             runner=_runner() if mounted.arm.scripts else None,
             interpreters=_interpreters(mounted.arm),
@@ -140,26 +136,26 @@ class _Bench:
 
 @cache
 def open_bench(path: str) -> _Bench:
-    """The edition at `path`, an absolute one."""
+    """Open the edition at an absolute path."""
     return _Bench(path)
 
 
 @cache
 def mounted_arm(condition: str) -> Mount:
-    """What an arm mounts.
+    """Mount a condition.
 
     Raises
     ------
-    InputError : no such arm, the one that carries skills from episode to episode, as Inspect's samples are independent,
-        one of somebody's own skills, or one with scripts of others that cannot be confined here.
+    InputError : the condition is unknown, carries skills from episode to episode, uses skills of the user, or has
+        third-party scripts that cannot be confined on this machine.
     """
     if arm_of(condition).given:
         name = condition.removeprefix(USER_SKILLS_PREFIX)
-        raise InputError(f"Inspect is given no folders of skills; use: finskillbench run --skills {name}=DIR")
+        raise InputError(f"skill folders are not supported under Inspect; use: finskillbench run --skills {name}=DIR")
     mounted = mount_all([condition])[condition]
     if mounted.arm.kept:
         raise InputError(
-            f"condition {condition!r} runs its episodes one after the other, which Inspect does not; "
+            f"condition {condition!r} runs its episodes in sequence, which Inspect does not; "
             f"use: finskillbench run --condition {condition}"
         )
     check_guards([mounted], allow_unconfined=False)
@@ -168,7 +164,6 @@ def mounted_arm(condition: str) -> Mount:
 
 @cache
 def _runner() -> ScriptRunner:
-    """The process's script runner: Inspect tells nobody when its last sample is done, so it ends with the process."""
     runner = script_runner()
     runner.__enter__()
     atexit.register(runner.close)
@@ -177,7 +172,6 @@ def _runner() -> ScriptRunner:
 
 @cache
 def _interpreters(arm: Arm) -> Interpreters:
-    """The process's interpreters for an arm, which end as the script runner does."""
     interpreters = Interpreters([arm])
     interpreters.__enter__()
     atexit.register(interpreters.__exit__, None, None, None)
@@ -189,33 +183,33 @@ __all__ = ["TASKS", "ProgramAPI", "episode_loop", "verdict"]
 EVERYTHING = "all"
 
 ENDED, ANSWER, RECORD = "finskillbench:ended", "finskillbench:answer", "finskillbench:record"
-"""Where a sample's store keeps what came back: `inspect score` judges a log again from it."""
+"""Keys of a sample's store that hold the outcome; `inspect score` judges a log again from them."""
 CONFIG = GenerateConfig(temperature=0.0, seed=0, max_tokens=8192, max_retries=0)
-"""Everything that `finskillbench run` holds fixed. The loop does the retries, so Inspect does none of its own."""
+"""Settings that `finskillbench run` fixes. Our loop retries, so Inspect does not."""
 
 
 @solver(name="episode_loop")
 def episode_loop(edition: str, condition: str) -> Solver:
-    """Play an episode of the edition at `edition` under one arm; the sample's id names it."""
+    """Solve samples with our loop: the episode of the edition that the sample's id names, under one condition."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        state.store.set(ENDED, "stopped")  # until the loop has ended: a limit of Inspect leaves it so
+        state.store.set(ENDED, "stopped")  # kept if a limit of Inspect ends the sample
         bench, mounted = open_bench(edition), mounted_arm(condition)
         episode = bench.episodes[str(state.sample_id)]
-        model = Active(get_model())
+        model = ActiveModel(get_model())
         try:
             prompt = bench.base_prompt(episode)
-            given = EpisodeSpec(
+            spec = EpisodeSpec(
                 episode,
                 prompt,
                 lambda: bench.edition.full_input(episode),
                 mounted,
                 open_state=lambda: bench.edition.open_interactive_state(episode),
             )
-            trace = await run_episode(model, given, bench.resources(mounted))
+            trace = await run_episode(model, spec, bench.resources(mounted))
         except RunStoppedError as stopped:
             state.messages = to_chat(model.sent)
-            raise stopped.__cause__ or stopped from None  # a limit of Inspect, which ends the sample its own way
+            raise stopped.__cause__ or stopped from None  # a limit of Inspect ends the sample itself
         state.messages = to_chat(trace.messages)
         state.store.set(ENDED, trace.ended)
         state.store.set(ANSWER, trace.answer)
@@ -232,7 +226,7 @@ def episode_loop(edition: str, condition: str) -> Solver:
         }
         state.completed = True
         if trace.ended == "error":
-            raise RuntimeError(trace.error)  # no verdict: an error of the sample, which `inspect eval-retry` runs again
+            raise RuntimeError(trace.error)  # an error of the sample without a verdict; `inspect eval-retry` repeats it
         return state
 
     return solve
@@ -240,7 +234,7 @@ def episode_loop(edition: str, condition: str) -> Solver:
 
 @scorer(name=SCORER, metrics={name: [mean(), stderr()] for name in PROFILES})
 def verdict(edition: str) -> Scorer:
-    """Judge what our loop left in the store, or else the completion, against the edition at `edition`."""
+    """Judge the answer of our loop from the store, or else the completion, against the edition."""
 
     async def score(state: TaskState, target: Target) -> Score | None:
         answer, ended = state.store.get(ANSWER), state.store.get(ENDED)
@@ -263,7 +257,7 @@ def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
         subtask.name for subtask in subtasks() if name in (subtask.name, domain_of(subtask.name).name, EVERYTHING)
     ]
     suite = PAPER_SUITE if name == EVERYTHING else domain_of(wanted[0]).suite
-    path = str(Path(edition).absolute() if edition else default_edition(lambda stage: None, suite))
+    path = str(Path(edition).absolute() if edition else default_edition(lambda step: None, suite))
     bench, mounted = open_bench(path), mounted_arm(condition)
     present = [each for each in wanted if each in bench.edition.sub_tasks]
     chosen = bench.choose(present or wanted, limit)
@@ -299,10 +293,10 @@ def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
 def _register(name: str) -> Callable[..., Task]:
     @task(name=name)
     def build(condition: str = "no_skill", edition: str = "", limit: int | None = None) -> Task:
-        """Episodes of an edition under one arm.
+        """Play episodes of an edition under one condition.
 
-        `edition` is its folder; without it the default one is taken, and built where it is missing. `limit` takes the
-        first episodes of each subtask; without it the full-run protocol's number.
+        `edition` is its folder; by default the default edition, which is built if missing. `limit` takes the first
+        episodes of each subtask; by default the number of the full-run protocol.
         """
         return _build(name, condition, edition, limit)
 
@@ -311,4 +305,4 @@ def _register(name: str) -> Callable[..., Task]:
 
 _NAMES = (*(subtask.name for subtask in subtasks()), *(domain.name for domain in domains()), EVERYTHING)
 TASKS = {name: _register(name) for name in _NAMES}
-"""What `inspect eval finskillbench/...` takes, by name."""
+"""Tasks by name, as `inspect eval finskillbench/NAME` finds them."""

@@ -1,1 +1,1 @@
-"""Runs over many episodes, and the only place where submissions meet truth."""
+"""Plan, run, store and judge many episodes."""

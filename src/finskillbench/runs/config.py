@@ -1,4 +1,4 @@
-"""Configuration of a run: one frozen object, built alike by the command line, a run file and Python."""
+"""Configuration of a run: one frozen object for command line, run file and Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from finskillbench.edition.store import LARGEST, refuse_inside_edition
 from finskillbench.errors import InputError
 from finskillbench.harness.allowance import MAX_TURNS, MIN_TOKENS, Allowance
 from finskillbench.harness.conditions import Condition
-from finskillbench.harness.loop import Harness, BuiltinLoop
+from finskillbench.harness.loop import BuiltinLoop, Harness
 from finskillbench.harness.models import ModelConfig, ModelOptions
 from finskillbench.harness.skills.user_skills import SkillFolder
 from finskillbench.runs.plan.streams import Shard
@@ -20,7 +20,7 @@ DEFAULT_MODELS = ("baseline/reference", "baseline/heuristic", "baseline/trivial"
 DEFAULT_CONDITIONS = (Condition.NO_SKILL, Condition.CURATED, Condition.SELF_GENERATED)
 DEFAULT_CONCURRENCY = 64
 BATCH_CONCURRENCY = 1_000
-"""Default concurrency where calls go in batches, which hold at most what is in flight."""
+"""Default concurrency where calls are sent in batches; a batch holds at most the calls in flight."""
 
 
 def _check_largest(name: str, value: int | None) -> None:
@@ -32,8 +32,8 @@ def _check_largest(name: str, value: int | None) -> None:
 class EpisodeSelection:
     """Episodes of a run.
 
-    `limit`, `sample` and `tasks` choose as `finskillbench.runs.plan.items.choose_episodes` does; `limits` replaces
-    `limit` under single conditions. `epochs` is the number of repeats; `shard` is the part of the plan to run.
+    `limit`, `sample` and `tasks` are arguments of `finskillbench.runs.plan.items.choose_episodes`; `limits` replaces
+    `limit` for single conditions. `epochs` is the number of repeats; `shard` is the part of the plan to run.
     """
 
     subtasks: Sequence[str] | None = None
@@ -53,11 +53,11 @@ class EpisodeSelection:
 class RunLimits:
     """Limits of a run and of its episodes.
 
-    turns, token_budget : model calls and generated tokens of an episode; None: as many tokens as the turns take.
-    max_concurrency : episodes in flight for each model; programs together count as one model, with eight at most.
-    max_cost : US dollars that the run folder may cost in all, earlier calls included; None: no limit.
-    retry_errors : whether episodes that ended in an error are run again.
-    allow_unconfined : whether scripts of other people's packages run where the sandbox lacks a guard.
+    turns, token_budget : model calls and generated tokens of an episode; None: no limit of tokens.
+    max_concurrency : episodes in flight for each model; all programs together count as one model, eight at most.
+    max_cost : US dollars that the run folder may cost in total, including earlier calls; None: no limit.
+    retry_errors : True repeats episodes that ended in an error.
+    allow_unconfined : True runs scripts of third-party packages where the sandbox lacks a guard.
     """
 
     turns: int = MAX_TURNS
@@ -92,14 +92,14 @@ DEFAULT_LIMITS = RunLimits()
 class RunConfig:
     """Configuration of a run.
 
-    models : models and agents, each with options of its own or those of the run.
+    models : models and agents; each may override the options of the run.
     conditions : names of conditions.
-    skills : folders of skills by NAME; each is the condition `skill:NAME`, after `conditions`.
-    episodes, limits : episodes to play, and limits on them.
-    options : how hosted models are called.
-    harness : the loop between models and tools.
-    cluster : address of the scheduler of a Dask cluster; None: this process plays the episodes.
-    out : run folder, made if absent.
+    skills : skill folders by NAME; each adds the condition `skill:NAME` after `conditions`.
+    episodes, limits : episodes to run, and limits on them.
+    options : options of hosted models.
+    harness : loop between models and tools.
+    cluster : address of a Dask scheduler; None runs the episodes in this process.
+    out : run folder; created if absent.
     """
 
     models: Sequence[ModelConfig]

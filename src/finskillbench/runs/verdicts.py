@@ -1,4 +1,4 @@
-"""Verdicts: the only place where truth meets submissions, after the agent has finished."""
+"""Judge submissions against truth once the agent has finished; no other module combines the two."""
 
 from __future__ import annotations
 
@@ -21,27 +21,26 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
 
     Parameters
     ----------
-    submission : what came back; its text is parsed here and nowhere else.
-    truth : the label of the same task.
-    task_input : the episode's input at full precision (references resolved), for scorers that recompute.
+    submission : answer and end of an episode; only this module parses its text.
+    truth : label of the same task.
+    task_input : input of the episode at full precision, references resolved, for scorers that recompute.
 
     Returns
     -------
-    A verdict with one finite score per profile of the subtask. Text that is no submission, or none at all, scores 0.
-    A failure of the harness (`ended` "error") has no scores: it is never silently a zero. `certified`
-    needs a label that carries a proof: where it does not (an imported release) the profile is left out and the
-    details say so.
+    Verdict with one finite score per profile. A missing or malformed submission scores 0. A failure of the harness
+    (`ended` "error") has no score. `certified` needs a proof in the label; without one, as in an imported release, the
+    verdict omits the profile and its details state that.
 
     Raises
     ------
-    InputError : the truth names neither a known subtask nor a known verification method.
-    EditionError : a scorer failed, and the label is wrong by its own second derivation or proof.
-    InternalError : submission and truth belong to different tasks, or a scorer failed on a label that is right.
+    InputError : the truth names no known subtask or verification method.
+    EditionError : a scorer failed, and the label fails its independent derivation or proof.
+    InternalError : submission and truth belong to different tasks, or a scorer failed on a correct label.
 
     Source: specification, scoring, "Parsing a submission".
     """
     if submission.task_id != truth.task_id:
-        raise InternalError(f"submission of {submission.task_id} was brought to the truth of {truth.task_id}")
+        raise InternalError(f"submission is for task {submission.task_id}, truth for task {truth.task_id}")
     subtask = _subtask(truth)
     profiles = [profile for profile in subtask.scorers if profile is not Profile.CERTIFIED or truth.proof]
     verdict = partial(Verdict, truth.task_id, subtask.name)
@@ -55,7 +54,7 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
         status = Status.MAX_TURNS_EXHAUSTED if exhausted else Status.INCOMPLETE_SUBMISSION
         return verdict(status, True, zeros, {"reason": f"no submission: {submission.ended}"})
     try:
-        with relaxed_gc():  # 300,000 empty lists would start the search 500 times
+        with relaxed_gc():  # 300,000 empty lists would trigger 500 collections
             answer = judged_answer(submission, subtask)
             scored = _scored(subtask, profiles, answer, truth, task_input)
     except InvalidSubmission as failure:
@@ -68,25 +67,19 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
 
 
 def judged_answer(submission: Submission, subtask: Subtask | None) -> dict[str, Any]:
-    """The answer as scorers see it: with the record of an interactive episode; empty where nothing was submitted.
+    """Return the answer as scorers receive it, including the record of an interactive episode; {} without submission.
 
-    Raises
-    ------
-    InvalidSubmission : the text is no JSON object.
+    Raises `InvalidSubmission` if the text is not a JSON object.
     """
     answer = {} if submission.answer is None else parse_submission(submission.answer)
-    if (
-        subtask is not None and subtask.open_interactive_state is not None
-    ):  # an answer cannot put another record in its place
+    # The record of the episode replaces one in the answer.
+    if subtask is not None and subtask.open_interactive_state is not None:
         answer = {**answer, RECORD: submission.record or {}}
     return answer
 
 
 def unjudged(submission: Submission, sub_task: str) -> Verdict:
-    """The verdict on a submission where nobody here holds the truth: no score, and an error of the harness as ever.
-
-    Whether its text is JSON can be told, whether it has the right shape cannot.
-    """
+    """Return a verdict without score, for an edition without truth; only the JSON syntax of the answer is checked."""
     if submission.ended == "error":
         reason = "the harness failed; run it again"
         return Verdict(submission.task_id, sub_task, Status.ERROR, True, {}, {"reason": reason})
@@ -112,7 +105,7 @@ def _subtask(truth: Truth) -> Subtask:
 def _scored(
     subtask: Subtask, profiles: Sequence[Profile], answer: JsonObject, truth: Truth, task_input: JsonObject
 ) -> dict[Profile, Score]:
-    """The score under each profile; what two profiles judge alike is judged once."""
+    """Score each profile; profiles with the same scorer share one call."""
     found: dict[object, Score] = {}
     for profile in profiles:
         scorer = subtask.scorers[profile]
@@ -122,9 +115,9 @@ def _scored(
 
 
 def _score(subtask: Subtask, profile: Profile, answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
-    """Run one scorer; a crash or a value that is not finite must not become a score.
+    """Run one scorer and check that its score is finite.
 
-    It is our bug unless the label or its input is one that `data validate` refuses.
+    A failure is an `EditionError` if `data validate` would reject the label or input, else an `InternalError`.
     """
     cause: Exception | None = None
     try:
@@ -132,8 +125,8 @@ def _score(subtask: Subtask, profile: Profile, answer: JsonObject, truth: Truth,
         if math.isfinite(score.value):
             return score
         problem = f"returned {score.value}"
-    except Exception as error:  # noqa: BLE001 - raised again below, as whoever's fault it is
+    except Exception as error:  # noqa: BLE001 - raised again below
         cause, problem = error, f"failed: {type(error).__name__}: {error}"
     if wrong := defects(subtask, truth, task_input):
-        raise EditionError(f"{truth.task_id}: its label cannot be judged: {wrong[0]}; rebuild the edition") from cause
+        raise EditionError(f"{truth.task_id}: the label cannot be judged: {wrong[0]}; rebuild the edition") from cause
     raise InternalError(f"the {profile} scorer of {subtask.name} on {truth.task_id} {problem}") from cause

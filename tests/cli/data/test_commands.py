@@ -48,7 +48,7 @@ def test_a_folder_that_is_no_edition(
 def test_build_into_a_place_that_cannot_be_written_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A folder below a file stands in for a read-only one: no permission stops root."""
+    """Use a folder below a file instead of a read-only one, because root ignores permissions."""
     occupied = tmp_path / "file"
     occupied.write_text("")
     assert cli.main(["data", "build", "--out", str(occupied / "edition")]) == 2
@@ -62,7 +62,7 @@ def test_build_into_a_place_that_cannot_be_written_leaves_nothing(
     [["data", "build"], ["data", "import", "."], ["score", "a", "b"], ["run"]],
     ids=lambda command: command[-1],
 )
-def test_an_empty_out_is_told(
+def test_an_empty_out_is_refused(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -122,19 +122,19 @@ def test_validate_shows_findings_and_fails_with_exit_code_1(
     assert len(orjson.loads(capsys.readouterr().out)["checks"][1]["findings"]) == 7
 
 
-def test_build_says_what_it_made(
+def test_build_describes_its_edition(
     synthetic_edition: editions.Edition, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked: dict[str, object] = {}
+    received: dict[str, object] = {}
 
     def build_edition(progress: Callable[[str], None], **options: object) -> editions.Edition:
-        asked.update(options)
+        received.update(options)
         progress("proving rebalancing")
         return synthetic_edition
 
     monkeypatch.setattr("finskillbench.edition.build.build_edition", build_edition)
     assert cli.main(["data", "build", "--companies", "30", "--out", "editions/new"]) == 0
-    assert asked == {
+    assert received == {
         "source": "synthetic",
         "raw_dir": None,
         "seed": 1,
@@ -144,9 +144,9 @@ def test_build_says_what_it_made(
         "cluster": None,
         "out": Path("editions/new"),
     }
-    told = capsys.readouterr()
-    assert "proving rebalancing" in told.err
-    assert "kind synthetic, names 30, seed 1" in told.out
+    captured = capsys.readouterr()
+    assert "proving rebalancing" in captured.err
+    assert "kind synthetic, names 30, seed 1" in captured.out
 
 
 def test_mistakes_of_a_catalog_are_a_line_each_and_leave_nothing(
@@ -159,9 +159,9 @@ def test_mistakes_of_a_catalog_are_a_line_each_and_leave_nothing(
     mandates = mine / "mandates.json"
     mandates.write_text(mandates.read_text().replace("0.08}", "8}").replace('"hard"', '"heavy"'))
     assert cli.main(["data", "build", "--catalog", str(mine), "--out", str(out)]) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) > 2
-    assert all(line.startswith("error: mandates.json, line ") for line in told)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) > 2
+    assert all(line.startswith("error: mandates.json, line ") for line in lines)
     assert not out.exists()
     assert cli.main(["data", "build", "--catalog", str(tmp_path / "none"), "--out", str(out)]) == 2
     assert capsys.readouterr().err.startswith("error: --catalog must name a folder of catalog files, not ")

@@ -17,7 +17,7 @@ NOTHING = (
     "no episode can be built; BELZO cannot be used: CIK9910000323.json has no figure of a metric in USD for the "
     "period of a 10-Q, 10-K, 20-F or 40-F; add the facts of its periodic reports, or remove the file. "
 )
-"""What both commands say of the template's filings, which are excerpts."""
+"""Message of both commands on the filings of the template, which are excerpts."""
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_the_template_is_sound_and_too_small(raw: Path, capsys: pytest.CaptureFi
 
 @thorough
 @pytest.mark.slow
-def test_a_build_of_the_template_says_in_a_line_what_is_too_little(
+def test_a_build_of_the_template_fails_with_one_line_per_shortage(
     raw: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     build = ["data", "build", "--source", "raw-dir", "--raw-dir", str(raw), "--out", str(raw.parent / "edition")]
@@ -59,14 +59,14 @@ def test_a_build_of_the_template_says_in_a_line_what_is_too_little(
         shutil.rmtree(raw / folder)
     with one_process():
         assert cli.main(build) == 2
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith(f"error: {raw}: {NOTHING}")
-    assert "Portfolio construction is left out" in told
-    assert "normalization: 0 episodes instead of 244" in told
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith(f"error: {raw}: {NOTHING}")
+    assert "Portfolio construction is left out" in error
+    assert "normalization: 0 episodes instead of 244" in error
 
 
-def test_everything_is_told_at_once(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two mistakes in one file, one each in others, a file that nobody lists, a series that is absent."""
+def test_all_findings_are_reported_together(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two mistakes in one file, one each in others, an unlisted file, a series that is absent."""
     price = raw / "prices" / "yahoo" / "BELZO.csv"
     lines = price.read_text().splitlines()
     cells = lines[1].split(",")
@@ -100,7 +100,7 @@ def test_everything_is_told_at_once(raw: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.slow
-def test_a_half_that_is_not_there_is_told_by_file(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_folders_are_reported_by_file(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for folder in MARKET:
         shutil.rmtree(raw / folder)
     (filings,) = _doctor(raw)
@@ -121,9 +121,9 @@ def test_a_half_that_is_not_there_is_told_by_file(raw: Path, capsys: pytest.Capt
 def test_a_part_of_a_half_is_a_finding(raw: Path) -> None:
     shutil.rmtree(raw / "fred")
     shutil.rmtree(raw / "famafrench")
-    told = {f"{one['where']}: {one['message']}" for one in _doctor(raw)}
-    assert any(one.startswith("fred/[SET/]SERIES.csv[.gz]: is missing; needed for portfolio") for one in told)
-    assert any(one.startswith("famafrench/*momentum*daily*.csv[.gz]: is not there") for one in told)
+    findings = {f"{one['where']}: {one['message']}" for one in _doctor(raw)}
+    assert any(one.startswith("fred/[SET/]SERIES.csv[.gz]: is missing; needed for portfolio") for one in findings)
+    assert any(one.startswith("famafrench/*momentum*daily*.csv[.gz]: is missing; needed for") for one in findings)
 
 
 def test_company_facts_that_are_no_json_are_one_finding(raw: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,8 +131,8 @@ def test_company_facts_that_are_no_json_are_one_finding(raw: Path, capsys: pytes
     facts = sorted((raw / "companyfacts").iterdir())[0]
     facts.write_text(facts.read_text()[:-40])
     found = [f"{one['where']}: {one['message']}" for one in _doctor(raw)]
-    (told,) = [one for one in found if one.startswith(f"companyfacts/{facts.name}: not valid JSON")]
-    assert f"fundamental analysis: not built: {told}\n" in capsys.readouterr().out
+    (message,) = [one for one in found if one.startswith(f"companyfacts/{facts.name}: not valid JSON")]
+    assert f"fundamental analysis: not built: {message}\n" in capsys.readouterr().out
 
 
 def test_a_file_that_cannot_be_read_is_a_finding_and_no_end(raw: Path) -> None:

@@ -29,7 +29,7 @@ def test_a_figure_is_explained_by_its_facts_its_rule_and_its_witnesses(
     [
         ("fa_norm", "goodwill", "goodwill is not a metric of normalization; choose one of"),
         ("pc_", "revenue", "whose labels use no filings"),
-        ("nothing", "revenue", "has no episode nothing; `finskillbench data info"),
+        ("nothing", "revenue", "has no episode nothing; `finskillbench inspect"),
     ],
 )
 def test_what_cannot_be_explained_is_one_line(

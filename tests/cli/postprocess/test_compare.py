@@ -44,13 +44,13 @@ def test_a_table_with_flips_whose_commands_run(run: Path, capsys) -> None:
 
 
 def test_json_has_every_table_and_the_gates(run: Path, capsys) -> None:
-    code, text, told = compared(capsys, run, *OVER, "--format", "json", "--fail-under", "headline=0.5")
+    code, text, error = compared(capsys, run, *OVER, "--format", "json", "--fail-under", "headline=0.5")
     assert code == 1
     assert [table["name"] for table in json.loads(text)] == ["moved", "within", "cheaper", "took", "flips", "gates"]
-    assert told.splitlines()[-1] == "failed: headline of baseline/nop under no_skill is 0.0000, below 0.5"
+    assert error.splitlines()[-1] == "failed: headline of baseline/nop under no_skill is 0.0000, below 0.5"
 
 
-def test_where_nothing_moved_it_is_told(run: Path, capsys) -> None:
+def test_two_equal_runs_report_no_changes(run: Path, capsys) -> None:
     shutil.copytree(run, run.with_name("again"))
     code, text, _ = compared(capsys, run, run.with_name("again"))
     assert code == 0
@@ -60,9 +60,9 @@ def test_where_nothing_moved_it_is_told(run: Path, capsys) -> None:
 
 def test_gates_that_hold_exit_with_0(run: Path, capsys) -> None:
     gates = ("--fail-under", "headline=0", "--fail-on-regression", "--margin", "1")
-    code, _, told = compared(capsys, run, *OVER, *gates)
+    code, _, error = compared(capsys, run, *OVER, *gates)
     assert code == 0
-    assert told.splitlines()[-1] == "passed: no significant fall of more than 1"
+    assert error.splitlines()[-1] == "passed: no significant fall of more than 1"
 
 
 @pytest.mark.slow
@@ -74,23 +74,23 @@ def test_a_run_that_stopped_half_way_passes_no_gate(run: Path, capsys) -> None:
     lines = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(lines[:2]))
     for gate in (("--fail-on-regression",), ("--fail-under", "headline=0")):
-        code, _, told = compared(capsys, run, half, *gate)
+        code, _, error = compared(capsys, run, half, *gate)
         assert code == 1
-        assert "failed: " in told
-        assert "is not finished" in told
+        assert "failed: " in error
+        assert "is not finished" in error
     assert cli.main(["report", str(half), "--fail-under", "headline=0"]) == 1
     assert compared(capsys, half, run, "--fail-on-regression")[0] == 0
 
 
 def test_what_cannot_be_compared_exits_with_2_in_one_line(run: Path, capsys) -> None:
-    for arguments, told in {
+    for arguments, message in {
         (run,): "compare takes two different runs; to compare within one, add --compare model A B",
         (run, run): "compare takes two different runs",
         (run, "--compare", "colour", "a", "b"): "choose one of model, harness, condition",
-        (run, *OVER, "--format", "pdf"): "--format pdf: there is no such one; choose from table, md, csv",
+        (run, *OVER, "--format", "pdf"): "--format 'pdf' is unknown; choose from: table, md, csv",
         (run, *OVER, "--fail-under", "headline"): "write headline=0.6",
         (run.parent, *OVER): "neither a run folder",
     }.items():
         code, text, error = compared(capsys, *arguments)
         assert (code, text) == (2, "")
-        assert told in error.splitlines()[-1]
+        assert message in error.splitlines()[-1]

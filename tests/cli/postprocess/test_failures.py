@@ -47,7 +47,7 @@ def test_what_is_chosen_and_what_is_not_there(run: Path, capsys: pytest.CaptureF
     assert "Without full marks: 3 of 3" in out
     assert "finskillbench show" not in out
     assert cli.main(["failures", str(run), "--model", "x"]) == 2
-    assert "has no model 'x'; there are baseline/nop, baseline/trivial" in capsys.readouterr().err
+    assert "has no model 'x'; choose from: baseline/nop, baseline/trivial" in capsys.readouterr().err
     assert cli.main(["failures", str(run.parent)]) == 2
 
 
@@ -65,9 +65,9 @@ def test_a_report_tells_what_became_of_outputs(edition: Path, capsys: pytest.Cap
     out = str(edition.with_name("run"))
     options = ["--model", "baseline/reference", "--condition", "curated", "--out", out]
     assert cli.main(["run", "--edition", str(edition), *options]) == 0
-    for asked, known in (["--failures"], {"unchanged", "altered"}), ([], set[str]()):
+    for options_given, known in (["--failures"], {"unchanged", "altered"}), ([], set[str]()):
         capsys.readouterr()
-        assert cli.main(["report", out, *asked, "--by", "model", "--format", "json"]) == 0
+        assert cli.main(["report", out, *options_given, "--by", "model", "--format", "json"]) == 0
         tables = {table["name"]: table for table in orjson.loads(capsys.readouterr().out)}
         place = [column["name"] for column in tables["use"]["columns"]].index("step")
         steps = {row[place] for row in tables["use"]["rows"]}

@@ -75,7 +75,7 @@ def test_what_cannot_be_judged_again_is_one_line(run: Path, edition: Path, capsy
 
 
 def test_an_edition_that_moved_is_found_by_option(run: Path, edition: Path, capsys, monkeypatch) -> None:
-    """Where it was and is no more, the default edition is taken, which is another."""
+    """The default edition, a different one, is used if the recorded folder is gone."""
     moved = edition.rename(edition.with_name("moved"))
     other = edition.with_name("other")
     (moved / "truth").rename(edition.with_name("withheld"))

@@ -49,7 +49,11 @@ def test_a_conversation_with_its_verdict(run: Path, capsys) -> None:
     assert speakers[:2] == ["--- system", "--- user"]
     assert speakers[2].startswith("--- assistant, turn 1 (")
     assert speakers[3].startswith("--- result of save_skill (ok, ")
-    assert speakers[-3:] == ["--- ended: max_turns", "--- points lost under paper: 1.0000", "--- expected and given"]
+    assert speakers[-3:] == [
+        "--- ended: max_turns",
+        "--- points lost under paper: 1.0000",
+        "--- expected and submitted",
+    ]
     assert '-> load_skill {"skill_name":"working-notes"}' in lines
     assert "verdict:   max_turns_exhausted" in lines
     assert any(line.startswith("incidents: tool_failed, ") for line in lines)
@@ -89,7 +93,7 @@ def test_what_to_choose_by_is_listed(run: Path, capsys) -> None:
         "choose with --condition no_skill | self_generated"
     )
     line = refused(capsys, run, "pc_rebal_1", "--model", "baseline/trivial")
-    assert "has no such trajectory of pc_rebal_1; there are --model baseline/nop | baseline/reference" in line
+    assert "has no such trajectory of pc_rebal_1; choose from --model baseline/nop | baseline/reference" in line
     assert refused(capsys, run, "pc_rebal_1", *ONE, "--run-idx", 7).startswith(f"error: {run}: has no such trajectory")
 
 
@@ -97,13 +101,11 @@ def test_bad_input_is_one_line(run: Path, capsys) -> None:
     assert refused(capsys, run, "pc_rebal_9").endswith(
         "has no trajectory of task 'pc_rebal_9'; its 3 tasks include pc_rebal_1"
     )
-    assert refused(capsys, run).endswith(
-        "is a folder; name a task behind it; there are fa_norm_1, pc_rebal_1, pc_tool_1"
-    )
-    assert "is not there" in refused(capsys, run / "absent", "x")
+    assert refused(capsys, run).endswith("is a folder; add a task id; there are fa_norm_1, pc_rebal_1, pc_tool_1")
+    assert "does not exist" in refused(capsys, run / "absent", "x")
     assert "holds no trajectories" in refused(capsys, run / "trajectories", "x")
     (path, *_) = sorted((run / "trajectories").rglob("*.json.gz"))
-    assert "leave the task and the options out" in refused(capsys, path, "pc_rebal_1")
+    assert "leave out the task and the options" in refused(capsys, path, "pc_rebal_1")
     path.write_bytes(path.read_bytes()[:50])
     assert "not a readable trajectory" in refused(capsys, path)
     path.write_bytes(gzip.compress(b"{}"))
@@ -129,12 +131,12 @@ def test_a_trace_is_read_back_as_it_was(run: Path) -> None:
         assert hash(trajectory.trace.messages)
 
 
-def test_expected_stands_beside_given(run: Path, edition: Path, capsys) -> None:
+def test_expected_is_shown_next_to_given(run: Path, edition: Path, capsys) -> None:
     task = "pc_rebal_1"
     text = printed(capsys, run, task, "--model", "baseline/nop", "--condition", "no_skill")
-    assert "--- expected and given" in text
+    assert "--- expected and submitted" in text
     assert "--- points lost under paper: 1.0000" in text
     assert any(line.startswith("! ") for line in text.splitlines())
     moved = edition.rename(edition.with_name("moved"))
     assert "expected:  the edition of the run is no longer where it was" in printed(capsys, run, task, *ONE)
-    assert "--- expected and given" in printed(capsys, run, task, *ONE, "--edition", moved)
+    assert "--- expected and submitted" in printed(capsys, run, task, *ONE, "--edition", moved)

@@ -94,7 +94,7 @@ def test_a_position_below_the_minimum_is_sold_in_full_or_kept() -> None:
 
 def test_what_cannot_be_improved_or_counts_names_is_refused() -> None:
     problem = case(30, 7, Objective.MAX_SHARPE, CAPS)
-    with pytest.raises(InputError, match="nothing is to be gained"):
+    with pytest.raises(InputError, match="no improvement is possible"):
         rebalance(replace(problem, current=optimise(problem).weights), _terms())
     with pytest.raises(InputError, match="min_names"):
         rebalance(replace(problem, limits=replace(CAPS, min_names=8)), _terms())

@@ -84,7 +84,7 @@ def test_refuses_a_repeated_type() -> None:
 @pytest.mark.parametrize(
     ("names", "changes", "message"),
     [
-        (7, {}, "name_count asks for 8 holdings of a universe of 7"),
+        (7, {}, "name_count requires 8 holdings of a universe of 7"),
         # 30 names at 3 % are 90 %, and 8 % in cash are allowed: 2 % have no place.
         (30, {"position_limit_max": {"value": 0.03}, "cash_max": {"value": 0.08}}, "position_limit_max and cash_max"),
         (30, {"hhi_max": {"value": 0.03}, "cash_max": {"value": 0.0}}, "hhi_max and cash_max"),

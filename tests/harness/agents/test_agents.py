@@ -149,7 +149,7 @@ def test_an_agent_that_gives_no_answer_is_in_the_table(seated, solve, entry: str
 def test_an_agent_is_told_its_budget_and_ends_where_it_says_that_it_is_used_up(seated, late: bool) -> None:
     async def solve(task, tools):
         assert "You have 5 turns" in task.system
-        assert "1,000 tokens for all that you write" in task.prompt
+        assert "1,000 tokens for all your output" in task.prompt
         if late:
             await tools.call("submit_answer", answer=ANSWER)
         tools.spent(Usage(input_tokens=10**6, output_tokens=1_001))
@@ -219,7 +219,7 @@ def test_what_is_no_agent_is_refused() -> None:
     for given, words in ((lambda task, tools: None, "pass an async function"), (7, "int is not an agent")):
         with pytest.raises(InputError, match=words):
             as_agent(given)
-    with pytest.raises(InputError, match="letters, digits"):
+    with pytest.raises(InputError, match="use a-z, A-Z, 0-9"):
         Agent("two words", nothing)
     with pytest.raises(InputError, match="above 0"):
         Agent("agent/x", nothing, calls=0)

@@ -60,14 +60,18 @@ def test_scripts_of_others_are_refused_where_they_cannot_be_confined(
 ) -> None:
     guards = {"files": False, "calls": True}
     monkeypatch.setattr(runner_module, "sandbox_guards", lambda: guards)
-    with pytest.raises(InputError, match=r"^bond-ladder: not ours.*missing: files.*--allow-unconfined"):
+    with pytest.raises(
+        InputError, match=r"^bond-ladder: not part of FinSkillBench.*missing: files.*--allow-unconfined"
+    ):
         check_guards([stranger], allow_unconfined=False)
     assert not caplog.messages
     ours = mount(Condition.CURATED, curated(), {})
     assert check_guards([ours], allow_unconfined=False) == guards
     assert check_guards([ours, stranger], allow_unconfined=True) == guards
     assert ["files" in line for line in caplog.messages] == [True, True]
-    with pytest.raises(InputError, match=r"^code of an agent: not ours.*missing: files.*--allow-unconfined"):
+    with pytest.raises(
+        InputError, match=r"^code of an agent: not part of FinSkillBench.*missing: files.*--allow-unconfined"
+    ):
         check_guards([Mount(ARMS[Condition.CODE])], allow_unconfined=False)
 
 

@@ -13,7 +13,7 @@ from tests.sampling import thorough
 from finskillbench import integrations
 from finskillbench.analysis.results import collect
 from finskillbench.errors import InputError
-from finskillbench.integrations.exports import Arm, arms_of, export_mlflow, export_wandb
+from finskillbench.integrations.exports import TrackerRun, export_mlflow, export_wandb, tracker_runs
 from finskillbench.reports.read import RunRows
 
 
@@ -27,8 +27,8 @@ def small() -> RunRows:
     return run(*rows, path="runs/mine")
 
 
-def arms(small: RunRows) -> list[Arm]:
-    return arms_of(small, collect(small.rows))
+def arms(small: RunRows) -> list[TrackerRun]:
+    return tracker_runs(small, collect(small.rows))
 
 
 def test_the_metrics_of_an_arm_by_hand(small: RunRows) -> None:

@@ -118,7 +118,7 @@ def test_arguments_that_are_no_json_the_same_call_twice_and_one_after_the_answer
 def test_text_is_answered_by_a_reminder_and_twelve_turns_are_all(played: Callable[..., Trace]) -> None:
     trace = played("talks")
     assert (trace.ended, trace.turns, trace.incidents) == ("max_turns", 12, ("text_only",) * 12)
-    assert trace.messages[3].content.startswith("That was plain text")
+    assert trace.messages[3].content.startswith("Plain text is not recorded")
 
 
 def test_calls_in_every_turn_end_after_twelve(played: Callable[..., Trace]) -> None:

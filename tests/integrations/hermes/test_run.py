@@ -89,8 +89,8 @@ def test_episodes_of_one_process_differ_in_the_words_of_a_tool(played: Callable[
         ("other_model", "asks for 'gpt-9', not 'model/said'"),
         ("no_stream", "asks for 'model/said' without a stream"),
         ("no_json", "a request that cannot be read"),
-        ("other_path", "asks for 'embeddings', which nobody has told it of"),
-        ("calls_alone", "calls 'get_task_data', which its model has not asked for"),
+        ("other_path", "sent the unknown request 'embeddings'"),
+        ("calls_alone", "calls 'get_task_data', which its model did not request"),
     ],
 )
 def test_a_hermes_that_is_not_what_it_was_told_to_be_has_no_row(
@@ -139,7 +139,7 @@ def test_text_is_answered_by_a_reminder_and_twelve_turns_are_all(played: Callabl
     assert row["incidents"] == ["text_only"] * 12
     (trace,) = traces(result)
     assert [message.role for message in trace.messages[2:6]] == ["assistant", "user", "assistant", "user"]
-    assert trace.messages[3].content.startswith("That was plain text")
+    assert trace.messages[3].content.startswith("Plain text is not recorded")
     assert trace.messages[-2].content.startswith("This is the last turn")
 
 
@@ -205,12 +205,12 @@ def test_arms_that_hermes_has_no_counterpart_for_are_refused(played: Callable[..
 def test_agents_with_a_loop_of_their_own_are_refused(played: Callable[..., RunResult]) -> None:
     async def solve(task: Task, tools: Tools) -> None: ...
 
-    with pytest.raises(InputError, match="agent/solve has a loop of its own; the harness hermes takes models only"):
+    with pytest.raises(InputError, match="agent/solve is an agent; the harness hermes takes models only"):
         played(Said(SUBMIT), agents=[solve])
 
 
 def test_another_version_and_none_are_refused_before_anything_is_run(stub: Callable[..., Path], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"has Hermes Agent 0\.18\.2, and rows are of 0\.19\.0; run make hermes"):
+    with pytest.raises(InputError, match=r"has Hermes Agent 0\.18\.2; version 0\.19\.0 is needed; run make hermes"):
         Hermes(stub(version="0.18.2"))
     with pytest.raises(InputError, match=r"Hermes Agent 0\.19\.0 is not installed \(.*nowhere\); run make hermes"):
         Hermes(tmp_path / "nowhere")

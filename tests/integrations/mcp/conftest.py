@@ -23,10 +23,10 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def driven(small_edition: Edition, tmp_path: Path) -> Callable[..., RunResult]:
     """A run of a behaviour on one episode, or on so many of each subtask."""
-    from finskillbench.integrations.mcp.drive import drive
+    from finskillbench.integrations.mcp.drive import drive_agent
 
     def go(behaviour: str, **options: Any) -> RunResult:
         named = {"subtasks": ["rebalancing"], "limit": 1, "out": tmp_path / "run", **options}
-        return drive(small_edition, over_stdio(behaviour), NAME, ["no_skill"], **named)
+        return drive_agent(small_edition, over_stdio(behaviour), NAME, ["no_skill"], **named)
 
     return go

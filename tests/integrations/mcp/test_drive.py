@@ -16,7 +16,7 @@ from tests.sampling import thorough
 
 from finskillbench import cli
 from finskillbench.errors import InputError
-from finskillbench.integrations.mcp.drive import drive, parse_command
+from finskillbench.integrations.mcp.drive import drive_agent, parse_command
 
 pytestmark = pytest.mark.slow
 
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("python 'agent.py", "is no command line"),
-        ("python agent.py {promt_file} {mcp_url}", "there is no {promt_file}; there are {mcp_config}, {mcp_url}"),
+        ("python 'agent.py", "cannot be parsed"),
+        ("python agent.py {promt_file} {mcp_url}", "unknown placeholder {promt_file}; available: {mcp_config}"),
         ("python agent.py {prompt_file}", "could not reach its tools"),
         ("no-such-program {mcp_url}", "the program 'no-such-program' is not found"),
     ],
@@ -99,7 +99,7 @@ def test_skills_of_ones_own_are_an_arm(small_edition, tmp_path, capsys) -> None:
 def test_an_agent_of_the_official_kit_reads_the_file_that_names_its_tools(small_edition, tmp_path) -> None:
     program = Path(__file__).with_name("kit_agent.py")
     command = f"{sys.executable} {program} {{mcp_config}} {{prompt_file}}"
-    result = drive(small_edition, command, NAME, ["no_skill"], ["rebalancing"], limit=1, out=tmp_path / "run")
+    result = drive_agent(small_edition, command, NAME, ["no_skill"], ["rebalancing"], limit=1, out=tmp_path / "run")
     (trace,) = traces(result)
     assert json.loads(trace.answer) == {"tools": ["submit_answer", "get_task_data"]}
     assert (trace.ended, trace.incidents) == ("submitted", ())
@@ -111,7 +111,7 @@ def test_two_episodes_are_served_at_once_over_http(small_edition, tmp_path) -> N
     meeting = tmp_path / "meeting"
     meeting.mkdir()
     command = f"{AGENT} meets {{mcp_url}} {{prompt_file}} {meeting}"
-    result = drive(
+    result = drive_agent(
         small_edition,
         command,
         NAME,

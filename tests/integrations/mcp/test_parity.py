@@ -18,7 +18,7 @@ from tests.sampling import THOROUGH, sampled
 
 from finskillbench.edition import Edition
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage
-from finskillbench.integrations.mcp.drive import drive
+from finskillbench.integrations.mcp.drive import drive_agent
 from finskillbench.runs.execute.run import run
 
 CONDITIONS = ["no_skill", "curated"]
@@ -57,7 +57,7 @@ def test_statuses_scores_and_conversations_are_the_same(synthetic_edition: Editi
     """A hundred episodes of all subtasks in a thorough run."""
     names = sampled([subtask.name for subtask in SUBTASKS], one_in=4)
     ours = run(synthetic_edition, [Follower()], CONDITIONS, names, limit=LIMIT, out=tmp_path / "ours")
-    theirs = drive(
+    theirs = drive_agent(
         synthetic_edition, over_stdio("solve"), NAME, CONDITIONS, names, limit=LIMIT, out=tmp_path / "theirs"
     )
     assert theirs.ran == ours.ran == len(names) * LIMIT * len(CONDITIONS)

@@ -49,7 +49,7 @@ def _serving(edition: Edition, out: Path, results: Queue[RunResult], task: str =
     urls: Queue[str] = Queue()
 
     def work() -> None:
-        results.put(serve.serve(edition, task, "no_skill", name=NAME, port=0, out=out, announce=urls.put))
+        results.put(serve.serve_episode(edition, task, "no_skill", name=NAME, port=0, out=out, announce=urls.put))
 
     threading.Thread(target=work, daemon=True).start()
     return urls.get(timeout=600)
@@ -109,8 +109,8 @@ def test_what_is_served_is_the_arm_and_the_task_and_each_episode_is_a_row(small_
     rows = pl.read_parquet(out / "rows.parquet")
     assert rows["task_id"].to_list() == [TASK, OTHER]
     assert rows["incidents"].to_list() == [["unknown_tool", "invalid_arguments"]] * 2
-    with pytest.raises(InputError, match=f"{TASK} is finished"):
-        serve.serve(small_edition, TASK, "no_skill", name=NAME, port=0, out=out)
+    with pytest.raises(InputError, match=f"{TASK} is already finished"):
+        serve.serve_episode(small_edition, TASK, "no_skill", name=NAME, port=0, out=out)
 
 
 def _stdio(edition: Edition, out: Path) -> StdioServerParameters:
@@ -156,11 +156,14 @@ def test_over_stdio_a_client_starts_it_and_its_leaving_ends_it(small_edition, tm
 def test_what_cannot_be_served_is_told_in_a_line(small_edition, tmp_path, capsys, monkeypatch) -> None:
     edition, out = str(small_edition.path), str(tmp_path / "run")
     cases = [
-        (["serve", edition, "pc_rebal_9", "--out", out, "--http", "0"], "there is no task 'pc_rebal_9'; there are pc_"),
+        (
+            ["serve", edition, "pc_rebal_9", "--out", out, "--http", "0"],
+            "unknown task 'pc_rebal_9'; tasks are, ",
+        ),
         (["serve", edition, TASK, "--out", out, "--condition", "x", "--http", "0"], "condition 'x' is unknown"),
         (
             ["serve", edition, TASK, "--out", out, "--condition", "self_generated_persistent", "--http", "0"],
-            "under self_generated_persistent tasks follow each other",
+            "condition self_generated_persistent runs its tasks in sequence",
         ),
     ]
     for arguments, message in cases:

@@ -135,7 +135,7 @@ def test_the_copy_inside_is_the_edition_for_agents(marked: Edition, hub: Path, t
     copy = load_edition(hub / "edition")
     assert (copy.digest, copy.has_truth, copy.manifest["seed"]) == (marked.digest, False, None)
     assert copy.episodes() == marked.episodes()
-    assert main(["handout", str(hub / "edition"), str(tmp_path / "handed-out"), "--limit", "1"]) == 0
+    assert main(["export-tasks", str(hub / "edition"), str(tmp_path / "handed-out"), "--limit", "1"]) == 0
     assert main(["score", str(hub / "edition"), str(tmp_path / "handed-out")]) == 2
 
 

@@ -356,11 +356,11 @@ def test_the_command(edition_run: Path, tmp_path: Path, capsys) -> None:
     assert captured.out.splitlines() == [str(tmp_path / "pack" / "validation-pack.html")]
     assert captured.err.splitlines()[-1].startswith("failed: headline of baseline/nop under no_skill is 0.0000")
     text = Text((tmp_path / "pack" / "validation-pack.html").read_text(encoding="utf-8")).text
-    assert "every value is null, or nothing is there" in text
+    assert "every value is null, or the answer is empty" in text
     assert "finskillbench show RUN" in text
     assert "No language model was run. The program baseline/nop takes the place of a model." in text
     assert cli.main(arguments) == 2
-    assert "--format validation writes one document of everything into --out DIR" in capsys.readouterr().err
+    assert "--format validation writes a whole document into --out DIR" in capsys.readouterr().err
 
 
 def test_the_command_exits_with_1_where_a_criterion_is_not_met(edition_run: Path, tmp_path: Path, capsys) -> None:

@@ -10,7 +10,14 @@ from tests.reports.compare.cases import row, run, two
 
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
-from finskillbench.reports.compare.moves import Cut, cheaper_table, readable_table, score_changes_table, resource_changes_table, within_budget_table
+from finskillbench.reports.compare.moves import (
+    Cut,
+    cheaper_table,
+    readable_table,
+    resource_changes_table,
+    score_changes_table,
+    within_budget_table,
+)
 from finskillbench.reports.compare.paired import Paired, find_flips, flips_table, make_pairs
 from finskillbench.reports.compare.sides import RowFilter, SideDimension, make_sides
 from finskillbench.reports.read import RunRows

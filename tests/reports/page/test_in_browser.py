@@ -194,7 +194,7 @@ def test_from_a_cell_to_a_trajectory_with_the_keyboard_alone(browser: Browser, h
     page.wait_for_url("**/episodes/*.html")
     text = page.locator("main").inner_text()
     assert "Do it. </script><script>window.broken=1</script>" in text
-    assert "expected and given" in text
+    assert "expected and submitted" in text
     assert "PLANTED-TRUTH" in text
     watched.check()
     page.close()

@@ -174,7 +174,7 @@ def test_a_page_of_what_is_odd_says_nothing_false(case: str, tmp_path: Path) -> 
         "all errors": "No episode was scored",
         "half a price": "The cost of provider/model-1 under",
         "programs": "No language model took part",
-        "two editions": "The rows are of 2 editions",
+        "two editions": "The rows have 2 editions",
     }
     assert told.get(case, "") in shown
     assert ('id="gains"' in shown) == (case not in ("one condition", "one episode", "all errors"))

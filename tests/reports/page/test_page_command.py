@@ -33,5 +33,5 @@ def test_what_cannot_be_meant_is_refused(
 ) -> None:
     wanted = [hostile_run.path, "--format", "html"]
     many = refused(capsys, *wanted, "--out", tmp_path / "page", "--trajectories", "many")
-    assert many == "error: --trajectories 'many' is unknown; give all, none or how many of each cell"
+    assert many == "error: --trajectories 'many' is unknown; give all, none or a number"
     assert not (tmp_path / "page").exists()

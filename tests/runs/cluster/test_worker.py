@@ -81,6 +81,6 @@ def test_a_run_whose_scheduler_goes_ends_and_another_one_finishes_it(
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster:
         address = cluster.scheduler_address
         first = run(edition, None, ["no_skill"], cluster=address, progress=progress, max_concurrency=2, **arguments)
-    assert "the same command goes on" in first.stopped["run"]
+    assert "rerun the command to resume" in first.stopped["run"]
     assert "the scheduler is gone" in first.stopped["run"]
     assert not run(edition, None, ["no_skill"], **arguments).not_run

@@ -85,7 +85,7 @@ def test_a_limit_on_cost_begins_nothing_that_the_dearest_so_far_would_not_fit(ed
     assert (again.ran, again.kept) == (0, 4)
     silent = go(telling(None), 100.0, "silent")
     assert silent.ran == 1
-    assert "has not said what pc_uncon_000 cost" in silent.stopped["run"]
+    assert "did not report the cost of pc_uncon_000" in silent.stopped["run"]
 
 
 def test_what_a_dropped_episode_may_have_cost_is_spent(edition, tmp_path) -> None:
@@ -190,7 +190,7 @@ def test_models_and_agents_come_from_where_they_are_defined(tmp_path, monkeypatc
     assert isinstance(get_participant("my_entrants:agent"), Agent)
     for name, words in (
         ("my_entrants:number", "TypeError"),
-        ("my_entrants:not_async", "give an async function"),
+        ("my_entrants:not_async", "pass an async function"),
         ("my_entrants:none", "has no attribute"),
         ("no_such_module:x", "ModuleNotFoundError"),
     ):

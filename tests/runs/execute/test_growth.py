@@ -163,8 +163,8 @@ def test_who_resumes_with_other_arguments_is_told(edition, learner, tmp_path) ->
         cast = entrants(learner)[number]
         run(edition, [cast], ["no_skill"], limit=1, out=tmp_path, progress=lambda board, row: told.append(board.notice))
     (notice,) = {*told} - {""}
-    assert notice.startswith("run anew, since ")
-    assert notice.endswith(" has other arguments of the model: test/learner seed=1")
+    assert notice.startswith(str(tmp_path))
+    assert notice.endswith(" has these models with other arguments; they run again: test/learner seed=1")
     assert told[0] == told[-1] == ""
 
 
@@ -182,14 +182,16 @@ def test_a_stream_grows_at_its_end_alone(edition, memory_edition, learner, tmp_p
     for task in ("pc_uncon_001", "pc_infeas_001"):
         (tmp_path / f"trajectories/test-oracle__{KEPT}/{task}__0.json.gz").unlink()
     journal, record = (tmp_path / "journal.jsonl").read_bytes(), (tmp_path / "run.json").read_bytes()
-    with pytest.raises(InputError, match=r"pc_uncon_002 is finished .* and pc_uncon_001.*a stream grows at its end"):
+    with pytest.raises(
+        InputError, match=r"pc_uncon_002 is finished .* but pc_uncon_001.*a stream grows only at its end"
+    ):
         run(edition, [learner()], [KEPT], limit=5, out=tmp_path)
     assert ((tmp_path / "journal.jsonl").read_bytes(), (tmp_path / "run.json").read_bytes()) == (journal, record)
 
 
 def test_a_sample_that_would_come_between_is_refused(edition, learner, tmp_path) -> None:
     run(edition, [learner()], [KEPT], sample=4, limit=6, out=tmp_path)
-    with pytest.raises(InputError, match="a stream grows at its end"):
+    with pytest.raises(InputError, match="a stream grows only at its end"):
         run(edition, [learner()], [KEPT], limit=6, out=tmp_path)
 
 
@@ -201,7 +203,7 @@ def test_a_stream_goes_on_after_an_error_that_is_asked_for(edition, learner, tmp
     (stream, *_) = make_streams(make_plan(edition.episodes(), [ModelKey("test/oracle")], [Condition(KEPT)]))
     assert missing(stream, rows, stream.items, retry_errors=True) == stream.items[2:]
     assert missing(stream, rows, stream.items, retry_errors=False) == ()
-    with pytest.raises(InputError, match=r"00[2] ended in an error .* and .*_004 comes after it .*; ask for both"):
+    with pytest.raises(InputError, match=r"00[2] ended in an error .* and .*_004 follows it .*; request both"):
         missing(stream, rows, stream.items[3:5], retry_errors=True)
     assert run(edition, [learner()], [KEPT], limit=5, out=tmp_path).ran == 6
 
@@ -244,7 +246,9 @@ def test_the_budget_counts_what_other_models_have_cost(edition, paid, tmp_path, 
 def test_a_budget_over_rows_of_unknown_cost_is_refused(edition, paid, tmp_path, virtual_runs) -> None:
     price = Price(input=1.0, cached_input=1.0, cache_write=1.0, output=1.0)
     run(edition, [paid("fake/unpriced")], ["no_skill"], limit=1, out=tmp_path)
-    with pytest.raises(InputError, match=r"needs the price of fake/unpriced, of which .* has episodes of unknown cost"):
+    with pytest.raises(
+        InputError, match=r"needs the price of fake/unpriced: .* has episodes of it whose cost is unknown"
+    ):
         run(edition, [paid("fake/priced", price=price)], ["no_skill"], limit=1, max_cost=9.0, out=tmp_path)
 
 

@@ -15,7 +15,7 @@ def test_an_attempt_gets_its_share_or_once_nobody_holds_any_all_that_is_left() -
         budget, amounts = Budget(1.0), list[float]()
 
         async def attempt(cost: float) -> None:
-            async with budget.holding(0.7, partly=True) as held:
+            async with budget.holding(0.7, partial=True) as held:
                 amounts.append(held.amount)
                 await asyncio.sleep(0)
                 held.cost, held.unanswered = cost, 0.1
@@ -32,7 +32,7 @@ def test_a_reservation_that_may_not_be_less_stops_the_run_and_one_that_failed_is
         budget = Budget(1.0)
 
         async def fail() -> None:
-            async with budget.holding(0.4, partly=False) as held:
+            async with budget.holding(0.4, partial=False) as held:
                 held.unanswered = held.amount
                 raise KeyError
 
@@ -40,6 +40,6 @@ def test_a_reservation_that_may_not_be_less_stops_the_run_and_one_that_failed_is
             await fail()
         assert budget.spent == 0.4
         with pytest.raises(RunStoppedError, match=r"--max-cost 1 is reached: 0\.40 USD are spent"):
-            await budget.holding(0.7, partly=False).__aenter__()
+            await budget.holding(0.7, partial=False).__aenter__()
 
     asyncio.run(main())

@@ -170,7 +170,7 @@ def test_another_edition_is_refused(edition, memory_edition, tmp_path) -> None:
 
 def test_a_folder_with_other_things_in_it_is_refused(edition, tmp_path) -> None:
     (tmp_path / "thesis.tex").write_text("x")
-    with pytest.raises(InputError, match=r"not empty and no run \(thesis\.tex is there\)"):
+    with pytest.raises(InputError, match=r"not empty and not a run folder \(contains thesis\.tex\)"):
         run(edition, ["baseline/nop"], ["no_skill"], out=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

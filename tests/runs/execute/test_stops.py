@@ -247,13 +247,13 @@ def test_the_table_is_gone_while_episodes_are_run(edition, oracle, tmp_path) -> 
 @pytest.mark.parametrize(
     ("models", "address", "printed"),
     [
-        (["openai/a", "openai-api/local/b"], "http://127.0.0.1:9/v1", "not of openai, openai-api"),
-        (["openai-api/local/b", "baseline/nop"], "http://me:secret@127.0.0.1:9/v1", "give keys by environment"),
-        (["openai-api/local/b"], "http://me-secret@127.0.0.1:9/v1", "give keys by environment"),
-        (["openai-api/local/b"], "http://127.0.0.1:9/v1?code=secret-4711", "give keys by environment"),
-        (["openai-api/local/b"], "http://127.0.0.1:9/v1#secret-4711", "give keys by environment"),
-        (["openai-api/local/b"], "http://127.0.0.1:9/secret-of-the-house/v1", "give keys by environment"),
-        (["openai-api/local/b"], "http://127.0.0.1:9/gsk_secretsecretsecretsecret/v1", "give keys by environment"),
+        (["openai/a", "openai-api/local/b"], "http://127.0.0.1:9/v1", "shared by openai, openai-api"),
+        (["openai-api/local/b", "baseline/nop"], "http://me:secret@127.0.0.1:9/v1", "pass keys in the environment"),
+        (["openai-api/local/b"], "http://me-secret@127.0.0.1:9/v1", "pass keys in the environment"),
+        (["openai-api/local/b"], "http://127.0.0.1:9/v1?code=secret-4711", "pass keys in the environment"),
+        (["openai-api/local/b"], "http://127.0.0.1:9/v1#secret-4711", "pass keys in the environment"),
+        (["openai-api/local/b"], "http://127.0.0.1:9/secret-of-the-house/v1", "pass keys in the environment"),
+        (["openai-api/local/b"], "http://127.0.0.1:9/gsk_secretsecretsecretsecret/v1", "pass keys in the environment"),
     ],
 )
 def test_an_address_gets_the_keys_of_one_provider_and_holds_none(

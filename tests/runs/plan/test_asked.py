@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import ModelKey
-from finskillbench.runs.plan.items import RunRequest, requests_of, merge_requests, make_plan
+from finskillbench.runs.plan.items import RunRequest, make_plan, merge_requests, requests_of
 
 ENTRIES = [ModelKey("a", '{"seed":1}'), ModelKey("a"), ModelKey("baseline/nop")]
 CONDITIONS = [Condition.NO_SKILL, Condition.CURATED, "skill:mine"]
@@ -38,7 +38,10 @@ def test_joining_adds_and_loses_nothing(asked: list[RunRequest]) -> None:
 @given(ASKED, st.sampled_from(["entries", "conditions", "tasks", "epochs"]))
 def test_what_grew_in_one_respect_is_told_at_once(whole: RunRequest, respect: str) -> None:
     values = range(1, whole.epochs + 1) if respect == "epochs" else [(each,) for each in getattr(whole, respect)]
-    parts = [RunRequest(**{**{name: getattr(whole, name) for name in RunRequest.__slots__}, respect: value}) for value in values]
+    parts = [
+        RunRequest(**{**{name: getattr(whole, name) for name in RunRequest.__slots__}, respect: value})
+        for value in values
+    ]
     assert merge_requests(parts[::-1], PLACES) == (whole,)
 
 

@@ -61,7 +61,7 @@ def test_what_episodes_share_is_spread(synthetic_edition) -> None:
 def test_a_limit_bounds_what_a_sample_is_drawn_from() -> None:
     pool = episodes("rebalancing", "a", [0] * 40)
     assert choose_episodes(pool, limit=5, sample=5) == choose_episodes(pool, limit=5)
-    with pytest.raises(InputError, match="sample is 6, and there are 5 episodes to draw from"):
+    with pytest.raises(InputError, match="sample is 6, but only 5 episodes are available"):
         choose_episodes(pool, limit=5, sample=6)
 
 
@@ -87,11 +87,11 @@ def test_patterns_name_every_task_that_they_match() -> None:
 @pytest.mark.parametrize(
     ("which", "words"),
     [
-        ({"tasks": ["a_01"]}, "there is no task 'a_01'; there are a_00"),
-        ({"tasks": ["a_00*", "b_*"]}, r"there is no task 'b_\*'"),
+        ({"tasks": ["a_01"]}, "unknown task 'a_01'; tasks are, for example, a_00"),
+        ({"tasks": ["a_00*", "b_*"]}, r"unknown task 'b_\*'"),
         ({"tasks": []}, "no task was named"),
-        ({"tasks": ["a_001"], "limit": 3}, "single tasks are named: leave out limit and sample"),
-        ({"tasks": ["a_001"], "sample": 3}, "single tasks are named: leave out limit and sample"),
+        ({"tasks": ["a_001"], "limit": 3}, "tasks cannot be combined with limit or sample"),
+        ({"tasks": ["a_001"], "sample": 3}, "tasks cannot be combined with limit or sample"),
     ],
 )
 def test_tasks_that_make_no_sense_are_refused(which, words) -> None:

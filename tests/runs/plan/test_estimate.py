@@ -26,7 +26,7 @@ PRICE = Price(input=2.0, cached_input=0.5, cache_write=2.5, output=10.0)
 class Prices:
     """A table that knows one hosted model."""
 
-    def of(self, model: str) -> Price | None:
+    def price_of(self, model: str) -> Price | None:
         return {HOSTED: PRICE, NOP: Price(0, 0, 0, 0), REFERENCE: Price(0, 0, 0, 0)}.get(model)
 
 
@@ -50,7 +50,7 @@ def test_a_forecast_keeps_to_turns_and_a_budget(edition) -> None:
 
 def test_a_program_asks_no_model(edition) -> None:
     (each,) = estimate(plan_of(edition, epochs=3), prices=PRICES)
-    assert (each.episodes, each.forecast.basis) == (36, "a program, which asks no model")
+    assert (each.episodes, each.forecast.basis) == (36, "a program; makes no model calls")
     assert each.forecast.low == each.forecast.expected == each.forecast.high == Amount(0, 0, 0, 0.0)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import NO_ARGUMENTS, ModelKey
-from finskillbench.runs.plan.items import Item, requests_of, choose_episodes, make_plan
+from finskillbench.runs.plan.items import Item, choose_episodes, make_plan, requests_of
 from finskillbench.runs.store.version import file_name
 
 ARMS = [Condition.NO_SKILL, Condition.CURATED]
@@ -67,7 +67,7 @@ def test_a_condition_may_have_a_limit_of_its_own(edition) -> None:
         (["a"], ARMS, {"limit": 0}, "limit is 0"),
         (["a"], ARMS, {"epochs": 0}, "epochs is 0"),
         (["a"], ARMS, {"limits": {"no_skill": 0}}, "limit is 0"),
-        (["a"], ARMS, {"limits": {"inline": 1}}, "a limit for 'inline', which is none of the conditions"),
+        (["a"], ARMS, {"limits": {"inline": 1}}, "limits: 'inline' is not a condition of this run"),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(edition, models, conditions, more, words: str) -> None:

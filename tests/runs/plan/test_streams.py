@@ -13,7 +13,15 @@ from finskillbench.harness.models import ModelKey
 from finskillbench.harness.skills.user_skills import Feedback
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import make_plan
-from finskillbench.runs.plan.streams import Shard, Stream, make_streams, missing, parse_shard, restore_memory, extend_streams
+from finskillbench.runs.plan.streams import (
+    Shard,
+    Stream,
+    extend_streams,
+    make_streams,
+    missing,
+    parse_shard,
+    restore_memory,
+)
 from finskillbench.runs.store.journal import read_history, read_trajectory
 from finskillbench.runs.store.rows import TIMINGS
 
@@ -99,7 +107,7 @@ def test_a_stream_stops_at_an_error_and_goes_on_from_there(edition, learner, tmp
 def test_a_hole_in_a_stream_is_refused_and_named(edition, learner, tmp_path) -> None:
     run(edition, [learner()], [KEPT], out=tmp_path)
     (tmp_path / f"trajectories/test-oracle__{KEPT}/pc_uncon_002__0.json.gz").unlink()
-    with pytest.raises(InputError, match=rf"pc_uncon_003 is finished under test-oracle__{KEPT} and pc_uncon_002"):
+    with pytest.raises(InputError, match=rf"pc_uncon_003 is finished under test-oracle__{KEPT}, but pc_uncon_002"):
         run(edition, [learner()], [KEPT], out=tmp_path)
 
 
@@ -112,7 +120,10 @@ def test_what_a_folder_has_of_a_stream_is_its_past_whoever_asked_for_it(edition,
     (stream,) = extend_streams([asked], rows, edition.episodes())
     assert stream.items == (*whole.items[:2], *whole.items[4:])
     assert missing(stream, rows, asked.items, retry_errors=True) == asked.items
-    assert [each.task_id for each in restore_memory(stream, rows, tmp_path).verdicts] == ["pc_uncon_000", "pc_uncon_001"]
+    assert [each.task_id for each in restore_memory(stream, rows, tmp_path).verdicts] == [
+        "pc_uncon_000",
+        "pc_uncon_001",
+    ]
     (before,) = extend_streams([Stream(whole.items[:1], has_memory=True)], rows, edition.episodes())
     assert missing(before, rows, whole.items[:1], retry_errors=True) == ()
 

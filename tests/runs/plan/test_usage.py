@@ -48,7 +48,7 @@ def test_each_subtask_goes_on_as_its_own_episodes_went() -> None:
     scatter = (2 / 5**2 + 2 / 10**2) / 2
     error = 2 * (scatter * 5**2 * (10**2 / 2 + 10) + scatter * 10**2 * (2**2 / 2 + 2)) ** 0.5
     assert (found.low.calls, found.high.calls) == (round(70 - error), round(70 + error))
-    assert found.basis == "as 4 episodes in pilot"
+    assert found.basis == "4 episodes in pilot"
 
 
 def test_what_a_cache_spares_is_spared() -> None:
@@ -60,7 +60,7 @@ def test_programs_errors_and_unknown_tokens_tell_nothing() -> None:
     rows = [used(5), used(1, model="baseline/nop"), used(1, status=Status.ERROR), used(1, total_output_tokens=None)]
     found = forecast(rows)
     assert found.expected.calls == 60
-    assert found.basis.startswith("as 1 episodes in pilot (1 more without token counts are left out)")
+    assert found.basis.startswith("1 episodes in pilot (1 more without token counts are excluded)")
     with pytest.raises(InputError, match="pilot: no model has finished an episode with known tokens"):
         EarlierRun("pilot", rows[1:])
 
@@ -80,7 +80,7 @@ def test_a_condition_that_was_not_run_is_scaled_as_published() -> None:
     assert found.expected.calls == round(own.expected.calls * new.turns / old.turns)
     assert found.expected.input_tokens == round(own.expected.input_tokens * new.mean / old.mean)
     assert found.high.input_tokens > 1.9 * found.expected.input_tokens
-    assert "under no_skill in pilot, times what was published" in found.basis
+    assert "under no_skill in pilot, times the published ratio" in found.basis
     assert found.high.calls == 12 * 12  # no episode takes more
 
 
@@ -94,9 +94,11 @@ def test_a_model_is_like_itself_before_others() -> None:
     assert forecast([plain, thinking]).expected.calls == 48
     other = ModelKey(MODEL.model, '{"seed":1}')
     assert forecast([plain, thinking], other).expected.calls == 72
-    assert forecast([plain, thinking], other).basis.startswith("as 2 episodes with other arguments in pilot;")
-    assert forecast([plain], ModelKey("vendor/new")).basis.startswith("as 1 episodes of vendor/large in pilot;")
-    with pytest.raises(InputError, match=r"pilot: has no episodes of vendor/new, but of vendor/large, vendor/small"):
+    assert forecast([plain, thinking], other).basis.startswith("2 episodes with other arguments in pilot;")
+    assert forecast([plain], ModelKey("vendor/new")).basis.startswith("1 episodes of vendor/large in pilot;")
+    with pytest.raises(
+        InputError, match=r"pilot: has no episodes of vendor/new; it has episodes of vendor/large, vendor/small"
+    ):
         forecast([plain, used(3, model="vendor/small")], ModelKey("vendor/new"))
 
 

@@ -11,14 +11,14 @@ from tests.scoring.examples import EXPECTED, truth
 from finskillbench.domains import suite_of
 from finskillbench.domains.checks.agreement import leaf_by_leaf
 from finskillbench.episode import PAPER_SUITE
-from finskillbench.runs.postprocess.failures import Known
+from finskillbench.runs.postprocess.failures import LabelledTask
 from finskillbench.runs.postprocess.losses import points_lost
 
 PAPER = [name for name in EXPECTED if suite_of(name) == PAPER_SUITE]
 
 
-def known(sub_task: str) -> Known:
-    return Known(truth(sub_task), {})
+def known(sub_task: str) -> LabelledTask:
+    return LabelledTask(truth(sub_task), {})
 
 
 def altered(sub_task: str, *path: Any, **to: Any) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def test_two_rows_of_an_item_are_refused_and_both_files_named(halves, tmp_path) 
 def test_other_runs_are_refused(edition, memory_edition, oracle, halves, tmp_path) -> None:
     other = memory_edition(edition.episodes(), digest="f" * 64)
     run(other, [oracle()], ["no_skill"], shard=Shard(2, 2), out=tmp_path / "other")
-    with pytest.raises(InputError, match=r"other: cannot stand in one table with .*a: another edition_digest"):
+    with pytest.raises(InputError, match=r"other: cannot be merged with .*a: different edition_digest"):
         merge_runs(tmp_path / "all", [halves[0], tmp_path / "other"])
     with pytest.raises(InputError, match=r"nowhere/run\.json: not a readable run record"):
         merge_runs(tmp_path / "all", [halves[0], tmp_path / "nowhere"])
@@ -141,7 +141,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(halves, tmp_path) -> None:
 def test_a_lost_trajectory_is_named_and_nothing_is_left(halves, tmp_path) -> None:
     lost = next(halves[0].glob("trajectories/*/*"))
     lost.unlink()
-    with pytest.raises(InputError, match=rf"{lost.name}: is gone; run that folder's own command again"):
+    with pytest.raises(InputError, match=rf"{lost.name}: is missing; rerun the command of that run folder"):
         merge_runs(tmp_path / "all", halves)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 

@@ -153,7 +153,7 @@ def test_cut_short_it_is_mended_by_the_next(folder: Path, edition, new_scorers, 
         pass
 
     done = []
-    append, beside = os.write, version.write_atomic
+    append, write_whole = os.write, version.write_atomic
 
     def write_line(handle: int, data: bytes) -> int:
         done.append(len(data))
@@ -162,17 +162,17 @@ def test_cut_short_it_is_mended_by_the_next(folder: Path, edition, new_scorers, 
             raise KilledError
         return append(handle, data)
 
-    def write_beside(path: Path, data: bytes, *, durable: bool = False) -> None:
+    def write_atomic(path: Path, data: bytes, *, durable: bool = False) -> None:
         done.append(len(data))
         if len(done) > writes:
             path.with_name(path.name + ".part").write_bytes(data[: len(data) // 2])
             raise KilledError
-        beside(path, data, durable=durable)
+        write_whole(path, data, durable=durable)
 
     with monkeypatch.context() as patched:
         patched.setattr("finskillbench.runs.store.journal.os.write", write_line)
-        patched.setattr("finskillbench.runs.store.record.write_beside", write_beside)
-        patched.setattr("finskillbench.runs.store.rows.write_beside", write_beside)
+        patched.setattr("finskillbench.runs.store.record.write_atomic", write_atomic)
+        patched.setattr("finskillbench.runs.store.rows.write_atomic", write_atomic)
         with pytest.raises(KilledError):
             rescore_run(folder, edition)
     assert orjson.loads((folder / "run.json").read_bytes())["scorer_version"] != version.scorer_version()
@@ -265,7 +265,7 @@ def test_a_scorer_that_fails_changes_nothing(folder: Path, edition, new_scorers,
     monkeypatch.setitem(subtasks._subtasks_by_name(), CHANGED, replace(subtask, scorers={Profile.PAPER: broken}))
     before = content(folder)
     # The labels here are made by hand, which is the first thing to be blamed.
-    with pytest.raises(EditionError, match="its label cannot be judged"):
+    with pytest.raises(EditionError, match="the label cannot be judged"):
         rescore_run(folder, edition)
     assert content(folder) == before
 

@@ -23,7 +23,7 @@ def test_texts_in_common_are_held_once(tmp_path: Path) -> None:
 def test_a_table_made_in_parts_is_the_table(monkeypatch) -> None:
     rows = [row(number) for number in range(7)]
     whole = to_frame(rows)
-    monkeypatch.setattr("finskillbench.runs.store.rows._PART_ROWS", 2)
+    monkeypatch.setattr("finskillbench.runs.store.rows._CHUNK_ROWS", 2)
     assert to_frame(rows).equals(whole)
     assert to_frame([]).schema == whole.schema
 

@@ -79,12 +79,12 @@ def test_commands_state_the_verdict(edition: Edition, tmp_path: Path, capsys: py
         return line.removeprefix("Validated:").strip()
 
     command = f"finskillbench data validate {edition.path}"
-    unknown = f"not here, digest {edition.digest[:12]}; {command}"
+    unknown = f"not on this machine, digest {edition.digest[:12]}; run {command}"
     assert (stated([*playing, "--out", f"{out}"]), stated(scoring)) == (unknown, unknown)
     assert json.loads((out / "run.json").read_bytes())["edition_validated"] is None
     assert main(["data", "validate", f"{edition.path}"]) == 1
     for words in (stated([*playing, "--out", f"{out}"]), stated(scoring)):
-        assert words.startswith("failed here on 20")
+        assert words.startswith("failed on this machine on 20")
         assert words.endswith(f"digest {edition.digest[:12]}")
     verdict = json.loads((out / "run.json").read_bytes())["edition_validated"]
     assert (verdict["passed"], verdict["digest"]) == (False, edition.digest)

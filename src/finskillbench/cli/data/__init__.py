@@ -1,4 +1,4 @@
-"""`finskillbench data`: fetch, build, describe, check, compare, import and hand out editions.."""
+"""`finskillbench data`: fetch, build, describe, validate, compare and import editions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from finskillbench.cli.groups import ExtensibleGroup
 
 app = typer.Typer(
     cls=ExtensibleGroup,
-    help="Fetch, build, describe, validate, compare, import and hand out editions of the benchmark.",
+    help="Fetch, build, describe, validate, compare and import editions of the benchmark.",
 )
 app.command("build", epilog=build.BUILD_EXAMPLE)(build.build)
 app.command("catalog", epilog=build.CATALOG_EXAMPLE)(build.catalog)
-app.command("doctor", epilog=info.DOCTOR_EXAMPLE)(info.doctor)
+app.command("doctor", epilog=info.DOCTOR_EXAMPLE)(info.data_doctor)
 app.command("template", epilog=build.TEMPLATE_EXAMPLE)(build.template)
 app.command("info", epilog=info.INFO_EXAMPLE)(info.info)
 app.command("validate", epilog=build.VALIDATE_EXAMPLE)(build.validate)

@@ -1,4 +1,4 @@
-"""What several commands of `finskillbench data` take."""
+"""Arguments shared by commands of `finskillbench data`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ PartOfEdition = Annotated[
         "--suite",
         callback=checked(find_suite),
         metavar="NAME",
-        help="Only this suite, such as paper. Default: all there are.",
+        help="Only this suite, such as paper. Default: all suites.",
     ),
 ]
 NewFolder = Annotated[
     Path,
-    typer.Option(
-        "--out", parser=console.out_path, metavar="PATH", help="Folder to make; it must not exist or be empty."
-    ),
+    typer.Option("--out", parser=console.out_path, metavar="PATH", help="Folder to create; it must be new or empty."),
 ]

@@ -1,13 +1,4 @@
-"""`finskillbench data build`: an edition from a seed or from raw files.
-
-`finskillbench data catalog`: what is built in, as files to start from.
-
-`finskillbench data template`: a small file of every format that a raw collection may hold.
-
-`finskillbench data import`: the published release as an edition.
-
-`finskillbench data validate`: every check of an edition, and every label against its proof.
-"""
+"""Commands `finskillbench data build`, `catalog`, `template`, `import` and `validate`."""
 
 from __future__ import annotations
 
@@ -31,7 +22,7 @@ CATALOG_EXAMPLE = (
 
 
 def catalog(out: NewFolder) -> None:
-    """Write the built-in mandates, scenarios, tiers and texts, to edit and build from with `data build --catalog`."""
+    """Write the built-in mandates, scenarios, tiers and texts as files to edit and pass to `data build --catalog`."""
     from finskillbench.domains import catalog_files
     from finskillbench.edition.store import new_folder
 
@@ -49,12 +40,12 @@ TEMPLATE_EXAMPLE = "Example: finskillbench data template downloads/raw"
 
 def template(
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", parser=console.out_path, help="Folder to make, or an empty one.")
+        Path, typer.Argument(metavar="OUT", parser=console.out_path, help="Folder to create, or an empty one.")
     ],
 ) -> None:
-    """Write a small file of every format that `data build --raw-dir` reads, and a README that documents each field.
+    """Write a small example of every file that `data build --raw-dir` reads, and a README that documents each field.
 
-    The companies are fictional and too few to be built: put your own files in their place.
+    The companies are fictional and too few to build an edition; replace them with your own files.
     """
     from finskillbench.sources.raw.doctor import write_template
 
@@ -69,7 +60,7 @@ def import_release(
     release: Annotated[Path, typer.Argument(metavar="RELEASE_DIR", help="Folder of the published release.")],
     out: NewFolder,
 ) -> None:
-    """Import the published release as an edition; report the episodes whose inputs do not resolve."""
+    """Import the published release as an edition and list episodes whose inputs do not resolve."""
     from finskillbench.edition import load_edition
     from finskillbench.edition import release as releases
 
@@ -91,7 +82,7 @@ def validate(
 ) -> None:
     """Check an edition: its panels, and every label against its proof. Exit code 1 if a check fails.
 
-    The verdict is kept in your state folder, by the digest of the edition: `run` and `score` state it.
+    The result is saved in your state folder under the digest of the edition; `run` and `score` print it.
     """
     from finskillbench.edition import load_edition
     from finskillbench.edition.checks.engine import validate_edition
@@ -106,7 +97,7 @@ def validate(
     try:
         save_validation(loaded, passed=report.passed)
     except InputError as error:
-        print(f"note: the verdict is not kept: {error}", file=sys.stderr)
+        print(f"note: the result is not saved: {error}", file=sys.stderr)
     if not report.passed:
         raise typer.Exit(1)
 
@@ -115,7 +106,7 @@ BUILD_EXAMPLE = "Example: finskillbench data build --seed 7 --out editions/seven
 
 
 class Source(StrEnum):
-    """Where raw files come from."""
+    """Source of raw files."""
 
     SYNTHETIC = "synthetic"
     RAW_DIR = "raw-dir"
@@ -123,36 +114,36 @@ class Source(StrEnum):
 
 def build(
     out: NewFolder,
-    source: Annotated[Source, typer.Option(help="Fictional companies from a seed, or files you have.")] = (
+    source: Annotated[Source, typer.Option(help="Fictional companies from a seed, or your raw files.")] = (
         Source.SYNTHETIC
     ),
-    raw_dir: Annotated[Path | None, typer.Option(help="Collection of raw files, for --source raw-dir.")] = None,
+    raw_dir: Annotated[Path | None, typer.Option(help="Folder of raw files, for --source raw-dir.")] = None,
     seed: Annotated[
-        int | None, typer.Option(max=console.LARGEST, help="Seed of the market and of the draws; 1 by default.")
+        int | None, typer.Option(max=console.LARGEST, help="Random seed of market and episodes. Default: 1.")
     ] = None,
     companies: Annotated[
-        int | None, typer.Option(help="Number of companies, 15 to 3,000; by default 30, or what the raw files name.")
+        int | None, typer.Option(help="Number of companies, 15 to 3,000. Default: 30, or as in the raw files.")
     ] = None,
     suite: Annotated[
-        str, typer.Option(metavar="NAME", help="Suite to build: paper, one of another distribution, or all.")
+        str, typer.Option(metavar="NAME", help="Suite to build: paper, one of another package, or all.")
     ] = PAPER_SUITE,
     catalog: Annotated[
         Path | None,
-        typer.Option(help="Folder of your own mandates, books, scenarios; `data catalog` writes an example."),
+        typer.Option(help="Folder of your mandates, books and scenarios; `data catalog` writes an example."),
     ] = None,
     cluster: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Scheduler of a Dask cluster whose workers build the labels, such as tcp://host:8786.",
+            help="Scheduler of a Dask cluster that builds the labels, such as tcp://host:8786.",
         ),
     ] = None,
 ) -> None:
-    """Build an edition: panels, episodes, truth and the proof of every label."""
+    """Build an edition: panels, episodes, truth and a proof of every label."""
     if source is Source.RAW_DIR and raw_dir is None:
         raise InputError("--source raw-dir needs --raw-dir DIR, the folder of the raw files")
     if source is Source.SYNTHETIC and raw_dir is not None:
-        raise InputError("--raw-dir is only read with --source raw-dir; add it or leave --raw-dir out")
+        raise InputError("--raw-dir needs --source raw-dir; add it or leave --raw-dir out")
 
     from finskillbench.edition.build import DEFAULT_SEED, build_edition
 

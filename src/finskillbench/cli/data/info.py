@@ -1,11 +1,4 @@
-"""`finskillbench data info`: what an edition holds.
-
-`finskillbench data diff`: what two editions differ in.
-
-`finskillbench data doctor`: everything that is missing or wrong in a folder of raw files, and what can be built.
-
-`finskillbench data explain`: where a figure of a fundamental label comes from.
-"""
+"""Commands `finskillbench data info`, `diff`, `doctor` and `explain`."""
 
 from __future__ import annotations
 
@@ -24,14 +17,14 @@ DIFF_EXAMPLE = "Example: finskillbench data diff editions/seven editions/seven-a
 
 def diff(
     first: EditionArgument,
-    second: Annotated[Path, typer.Argument(metavar="OTHER", help="Folder of the edition to compare it with.")],
+    other_edition: Annotated[Path, typer.Argument(metavar="OTHER", help="Folder of the edition to compare it with.")],
 ) -> None:
-    """Say what differs between two editions, and where scores are comparable. Exit code 1 if they are not."""
+    """Compare two editions and print for which subtasks scores are comparable. Exit code 1 if any are not."""
     from finskillbench.edition import load_edition
     from finskillbench.edition.diagnosis import PARTS, compare_editions
 
     with console.Progress() as progress:
-        found = compare_editions(load_edition(first), load_edition(second), progress)
+        found = compare_editions(load_edition(first), load_edition(other_edition), progress)
     for field, (one, other) in found.fields.items():
         typer.echo(f"{field}: {_shortened(one)} -> {_shortened(other)}")
     columns = ("episodes", "removed", "added", *PARTS)
@@ -42,7 +35,7 @@ def diff(
         texts = (f"{count:>{len(name) + 2}}" for name, count in zip(columns, counts, strict=True))
         typer.echo(f"{each.name:<28}" + "".join(texts) + f"  {'yes' if each.same_scores else 'no'}")
     if not found.compared_truth:
-        typer.echo("One of them was handed out without truth: whether scores are comparable cannot be said.")
+        typer.echo("One edition has no truth, so the comparability of scores is unknown.")
     if not found.same_scores:
         raise typer.Exit(1)
 
@@ -60,14 +53,14 @@ DOCTOR_EXAMPLE = "Example: finskillbench data doctor downloads/raw --json findin
 _SHOWN = 10
 
 
-def doctor(
+def data_doctor(
     raw_dir: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of raw files, as for `data build --raw-dir`.")],
     as_json: JsonOutput = None,
 ) -> None:
-    """Say all that is missing or wrong in a folder of raw files, file by file, and what can be built from it.
+    """Check a folder of raw files: everything missing or wrong, file by file, and what can be built from it.
 
-    `finskillbench data template` shows the format of every file. Exit code 0: all is well; 1: something was found;
-    2: it could not run.
+    `finskillbench data template` shows the format of every file. Exit code 0: no findings; 1: findings; 2: the check
+    could not run.
     """
     from finskillbench.edition.diagnosis import diagnose
 
@@ -86,7 +79,7 @@ def doctor(
 
 
 def _show_files(one: FormatReport) -> None:
-    """One kind of file: a line if nothing is wrong with it, else what is and the format."""
+    """Print the state of one kind of file, with its findings and its format if there are any."""
     worst = "FAIL" if any(finding.state == "FAIL" for finding in one.found) else "WARN"
     state = worst if one.found else "PASS" if one.files else "SKIP"
     typer.echo(f"{state:<5} {one.format.path}: {one.files} file{'' if one.files == 1 else 's'}")
@@ -99,18 +92,17 @@ def _show_files(one: FormatReport) -> None:
 
 
 def _show_notes(title: str, notes: Sequence[str]) -> None:
-    """The first of some sentences, a line each."""
-    for note in notes[:_SHOWN]:
-        typer.echo(f"{title}: {note}")
+    for text in notes[:_SHOWN]:
+        typer.echo(f"{title}: {text}")
     if (hidden := len(notes) - _SHOWN) > 0:
         typer.echo(f"{title}: and {hidden} more; --json FILE has all")
 
 
 def _show_prospect(prospect: Prospect) -> None:
-    told = (
+    outcome = (
         f"{', '.join(prospect.subtasks)} (of {prospect.size})" if prospect.subtasks else f"not built: {prospect.reason}"
     )
-    typer.echo(f"{prospect.domain.replace('_', ' ')}: {told}")
+    typer.echo(f"{prospect.domain.replace('_', ' ')}: {outcome}")
 
 
 EXPLAIN_EXAMPLE = "Example: finskillbench data explain editions/seven fa_norm_AAPL_2024-03-30 total_liabilities"
@@ -118,10 +110,10 @@ EXPLAIN_EXAMPLE = "Example: finskillbench data explain editions/seven fa_norm_AA
 
 def explain(
     edition: EditionArgument,
-    task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="Episode of fundamental analysis.")],
-    metric: Annotated[str, typer.Argument(metavar="METRIC", help="Metric of its label, such as revenue.")],
+    task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="Task id of fundamental analysis.")],
+    metric: Annotated[str, typer.Argument(metavar="METRIC", help="Metric of the label, such as revenue.")],
 ) -> None:
-    """Print the facts considered for a metric, the rule that chose, and its witnesses, with accession numbers."""
+    """Print the facts considered for a metric, the rule that chose one, and its witnesses, with accession numbers."""
     from finskillbench.domains.fundamental.explain import explain_metric as lines
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
@@ -130,7 +122,7 @@ def explain(
     opened = load_edition(edition)
     episode = next((one for one in opened.episodes() if one.task_id == task_id), None)
     if episode is None:
-        raise InputError(f"{edition} has no episode {task_id}; `finskillbench data info {edition}` names its subtasks")
+        raise InputError(f"{edition} has no episode {task_id}; `finskillbench inspect {edition}` lists all")
     filed = read_panel_table(edition / "panels", "filed")
     for line in lines(episode, opened.full_input(episode), filed, metric):
         typer.echo(line)
@@ -148,24 +140,22 @@ Examples:
   finskillbench data info editions/seven --shortcuts
   finskillbench data info editions/seven --cutoff provider/model=2026-03-31"""
 _FICTIONAL = "synthetic"
-"""The kind of source whose companies nobody can have read about."""
+"""Source kind of fictional companies, which no training data contain."""
 
 
 def info(
     edition: EditionArgument,
     cutoff: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="[MODEL=]DATE", help="Last day of training data: how many episodes lie after it; repeatable."
-        ),
+        typer.Option(metavar="[MODEL=]DATE", help="Last day of training data, to count later episodes; repeatable."),
     ] = None,
     shortcuts: Annotated[
         bool, typer.Option("--shortcuts", help="Score the standard shortcuts of each subtask and print their means.")
     ] = False,
 ) -> None:
-    """Print what an edition holds: origin, digest, versions, notes, and episodes by subtask and difficulty.
+    """Print the contents of an edition: origin, digest, versions, notes, and episodes by subtask and difficulty.
 
-    It ends with the newest day in it, and what a model whose training data reach a cut-off may have read of it.
+    The last lines show the newest date, and how many episodes a model may know from training data up to a cut-off.
     """
     from finskillbench.analysis.cutoffs import parse_cutoffs
     from finskillbench.edition import load_edition
@@ -181,7 +171,7 @@ def info(
 
 
 def _shortcuts(edition: Edition) -> list[str]:
-    """Mean certified score of each shortcut by tier, with its bounds."""
+    """Return lines with the mean certified score of each shortcut by tier, and its bounds."""
     from finskillbench.domains import subtask_named
     from finskillbench.edition.checks.engine import audit_edition
     from finskillbench.edition.checks.scores import SHORTCUTS, Means
@@ -203,22 +193,19 @@ def _shortcuts(edition: Edition) -> list[str]:
 
 
 def describe(edition: Edition) -> None:
-    """Print an edition: what it was made from, then a line per subtask with its episodes by difficulty.
-
-    Below it, the median work of an episode of each difficulty.
-    """
+    """Print the origin of an edition, then its episodes and their median work by subtask and difficulty."""
     from collections import Counter
 
     manifest = edition.manifest
-    told = {key: value for key, value in manifest["source"].items() if key not in ("raw_digest", "provenance")}
-    source = ", ".join(f"{key} {value}" for key, value in told.items())
+    source_fields = {key: value for key, value in manifest["source"].items() if key not in ("raw_digest", "provenance")}
+    source = ", ".join(f"{key} {value}" for key, value in source_fields.items())
     dates = manifest["as_of_dates"]
     versions = ", ".join(f"{name} {number}" for name, number in manifest["versions"].items())
     for title, value in (
         ("Edition", edition.path),
         ("Digest", edition.digest),
-        ("Source", f"{source}, seed {'not told' if manifest['seed'] is None else manifest['seed']}"),
-        *((("Catalog", ", ".join(manifest["catalog"]["files"]) or "held back"),) if "catalog" in manifest else ()),
+        ("Source", f"{source}, seed {'not stated' if manifest['seed'] is None else manifest['seed']}"),
+        *((("Catalog", ", ".join(manifest["catalog"]["files"]) or "withheld"),) if "catalog" in manifest else ()),
         ("Universe", f"{len(manifest['universe'])} names"),
         ("Dates", f"{len(dates)}, {dates[0]} to {dates[-1]}" if dates else "none"),
         ("Truth", "included" if edition.has_truth else "withheld"),
@@ -233,12 +220,12 @@ def describe(edition: Edition) -> None:
         typer.echo(f"{name:<28}{len(episodes):>5}  {counts}")
         for level, work in manifest.get("work", {}).get(name, {}).items():
             typer.echo(f"{'':<35}{level}: " + ", ".join(f"{number:.0f} {kind}" for kind, number in work.items()))
-    for note in manifest["notes"]:
-        typer.echo(f"note: {note}")
+    for text in manifest["notes"]:
+        typer.echo(f"note: {text}")
 
 
 def _contamination(edition: Edition, cutoffs: Cutoffs) -> list[str]:
-    """The newest day in an edition, and what lies after each cut-off."""
+    """Return lines with the newest day of an edition and its episodes after each cut-off."""
     from collections import Counter
 
     from finskillbench.domains import domain
@@ -247,18 +234,20 @@ def _contamination(edition: Edition, cutoffs: Cutoffs) -> list[str]:
     invented = edition.manifest["source"]["kind"] == _FICTIONAL
     dated = [each for each in edition.episodes() if not invented and domain(each.skill).suite == PAPER_SUITE]
     if not dated:
-        return ["contamination: everything in it is fictional; who has not seen this edition has read nothing of it"]
+        return [
+            "contamination: everything in it is fictional; only a model trained on this edition can know its answers"
+        ]
     days = [each.as_of_date for each in dated]
     quarters = Counter(f"{day.year}-Q{(day.month + 2) // 3}" for day in days)
-    told = ", ".join(f"{quarter} {quarters[quarter]}" for quarter in sorted(quarters))
-    lines = [f"newest day: {max(days)}; no episode knows anything later", f"asked as of: {told}"]
+    counts = ", ".join(f"{quarter} {quarters[quarter]}" for quarter in sorted(quarters))
+    lines = [f"newest day: {max(days)}; no episode contains later data", f"as-of dates: {counts}"]
     named = [("", cutoffs.every)] if cutoffs.every else []
     for model, day in [*named, *cutoffs.models.items()]:
         after = sum(each > day for each in days)
         who = f"{model}, trained on data up to {day}," if model else f"a model trained on data up to {day}"
         lines.append(
-            f"contamination: {who} may have read the answers of {len(days) - after:,} of {len(days):,} episodes; "
-            f"{after:,} are asked as of a later day (report --cutoff tells the two apart)"
+            f"contamination: {who} may know the answers of {len(days) - after:,} of {len(days):,} episodes; "
+            f"{after:,} have a later as-of date (report --cutoff separates the two)"
         )
     return lines
 

@@ -1,1 +1,1 @@
-"""How commands show what they do: tables, progress, a live board."""
+"""Output of commands: tables, progress and the live view of a run."""

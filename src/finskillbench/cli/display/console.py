@@ -1,9 +1,4 @@
-"""What the commands share: help for a group called alone, the log, and progress on standard error.
-
-Plain aligned tables of figures.
-
-What a run has come to, as it is printed at its end.
-"""
+"""Shared terminal output: help, log, progress, aligned tables, and the summary at the end of a run."""
 
 from __future__ import annotations
 
@@ -22,15 +17,15 @@ import typer
 from finskillbench.errors import InputError
 
 
-def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, words: int) -> str:
-    """Lines of a table under its header: the first `words` columns flush left, the figures flush right."""
+def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int) -> str:
+    """Return an aligned table: the first `text_columns` columns flush left, the others flush right."""
     table = [header, *rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:
         pairs = enumerate(zip(cells, widths, strict=True))
         return "  ".join(
-            text.ljust(width) if place < words else text.rjust(width) for place, (text, width) in pairs
+            text.ljust(width) if place < text_columns else text.rjust(width) for place, (text, width) in pairs
         ).rstrip()
 
     return "\n".join([line(header), "  ".join("-" * width for width in widths), *(line(row) for row in rows)])
@@ -38,11 +33,11 @@ def render_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, words:
 
 Choice = TypeVar("Choice", bound=StrEnum)
 LARGEST = 2**63 - 1
-"""The largest whole number of an option: `finskillbench.edition.store.LARGEST`, which takes long to import."""
+"""Largest integer of an option; equals `finskillbench.edition.store.LARGEST`, whose import is slow."""
 
 
 def out_path(text: str) -> Path:
-    """The path of an `--out`; an empty text would silently mean the current folder."""
+    """Parse a value of `--out`; refuse an empty text, which would mean the current folder."""
     if not text:
         raise InputError("--out is empty; name a path")
     return Path(text)
@@ -52,7 +47,7 @@ STANDARD_OUTPUT = "-"
 
 
 def json_printed(target: str | None, report: Callable[[], object]) -> bool:
-    """Write a report as JSON to the file of `--json [FILE]`; return True if it was printed in place of the text."""
+    """Write a report as JSON to the target of `--json [FILE]`; return True if it was printed instead of the text."""
     if target is None:
         return False
     import orjson
@@ -64,33 +59,33 @@ def json_printed(target: str | None, report: Callable[[], object]) -> bool:
         typer.echo(data.decode(), nl=False)
         return True
     write_atomic(Path(target), data)
-    typer.echo(f"Report: {target}")
+    typer.echo(f"Report: {target}", err=True)
     return False
 
 
 def one_of(kind: type[Choice], text: str, option: str) -> Choice:
-    """The member of an enumeration that an option names."""
+    """Return the member of an enumeration that an option names."""
     try:
         return kind(text)
     except ValueError:
-        raise InputError(f"{option} {text}: there is no such one; choose from {', '.join(kind)}") from None
+        raise InputError(f"{option} {text!r} is unknown; choose from: {', '.join(kind)}") from None
 
 
 def width() -> int:
-    """Characters of a line: what COLUMNS says, else those of the terminal, else 100 for a file."""
-    told = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return shutil.get_terminal_size((100, 24)).columns if told else 100
+    """Return the line width: COLUMNS, else that of the terminal, else 100."""
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return shutil.get_terminal_size((100, 24)).columns if known else 100
 
 
 def help_when_alone(context: typer.Context) -> None:
-    """Print a group's help, and end well, where no command follows it."""
+    """Print a group's help and exit with 0 if no command follows it."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit
 
 
 def log_to_stderr(verbosity: int) -> None:
-    """Send the log of this package to standard error: warnings, at 1 what is done, from 2 on everything."""
+    """Log to standard error: warnings at verbosity 0, progress at 1, everything from 2."""
     logger = logging.getLogger("finskillbench")
     for handler in logger.handlers[:]:
         logger.removeHandler(handler)
@@ -101,16 +96,16 @@ def log_to_stderr(verbosity: int) -> None:
 
 
 class _ToStderr(logging.StreamHandler[TextIO]):
-    """Passes over a line that cannot be written: what logging would print instead is not cleaned of secrets."""
+    """Handler that drops lines it cannot write, because logging's fallback output is not redacted."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's own name
-        """Nothing is left to be said where standard error is gone."""
+        """Ignore the error: standard error is closed."""
 
 
 class Progress:
-    """Stages and counts on standard error: a bar on a terminal, one line per stage elsewhere.
+    """Progress on standard error: a bar on a terminal, one line per step elsewhere.
 
-    An instance is called with the stage's name and, where they are known, how much of it is done out of how much.
+    Call an instance with the name of the step and, where known, the units done and their total.
     """
 
     def __init__(self) -> None:
@@ -128,7 +123,7 @@ class Progress:
             console=self._console,
             transient=True,
         )
-        self._stage: str | None = None
+        self._step: str | None = None
         self._task = None
 
     def __enter__(self) -> Progress:
@@ -142,18 +137,18 @@ class Progress:
         if self._console.is_terminal:
             self._bars.stop()
 
-    def __call__(self, stage: str, done: int = 0, total: int | None = None) -> None:
-        """Show that `stage` has come to `done` of `total` (None: unknown)."""
+    def __call__(self, step: str, done: int = 0, total: int | None = None) -> None:
+        """Show `done` of `total` units of a step; None: total unknown."""
         if not self._console.is_terminal:
-            if stage != self._stage:
-                self._console.print(stage, markup=False, highlight=False)
-        elif self._task is None or stage != self._stage:
+            if step != self._step:
+                self._console.print(step, markup=False, highlight=False)
+        elif self._task is None or step != self._step:
             if self._task is not None:
                 self._bars.remove_task(self._task)
-            self._task = self._bars.add_task(stage, completed=done, total=total)
+            self._task = self._bars.add_task(step, completed=done, total=total)
         else:
             self._bars.update(self._task, completed=done, total=total)
-        self._stage = stage
+        self._step = step
 
 
 if TYPE_CHECKING:
@@ -163,20 +158,20 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 PAGE = "report"
-"""Folder of the page of a run, in the run's own."""
+"""Folder of the report page inside a run folder."""
 RUN_A_MODEL = "finskillbench run --model openai/gpt-5 --condition no_skill --condition curated --limit 2"
-MESSAGE = 300
-"""Characters of an error that the end of a run shows."""
+MAX_MESSAGE_LENGTH = 300
+"""Characters shown of an error message at the end of a run."""
 
 
 def print_result(result: RunResult, edition: Edition, *, page: bool = False) -> None:
-    """Print the short table of a run, with `page` where its page is, which is written first, then its end."""
+    """Print the summary table of a run, write its page on request, and print the closing lines."""
     from finskillbench.reports.report import report
 
     if not edition.has_truth:
-        typer.echo("No scores: the edition was handed out without its truth; finskillbench submit makes a bundle for")
-        typer.echo("whoever holds it.")
-    elif not (result.rows["status"] == "error").all():  # else the end of the run says all there is
+        typer.echo("No scores: the edition has no truth; finskillbench submit packs the answers for its maintainers,")
+        typer.echo("who can score them.")
+    elif not (result.rows["status"] == "error").all():  # otherwise print_end covers it
         found = report(result.rows)
         typer.echo(found)
         if page:
@@ -196,9 +191,9 @@ def _write_page(result: RunResult, found: Report) -> Path:
 
 
 def print_end(result: RunResult, edition: Edition, command: str = RUN_A_MODEL) -> None:
-    """Print where a run lies and what became of its episodes; leave with its exit code.
+    """Print the files of a run and its episode counts, then leave with its exit code.
 
-    After baseline programs alone `command` is printed as the one that takes a model.
+    After a run of baseline programs only, suggest `command` as the one to run a model with.
     """
     from finskillbench.runs.store.rows import ROWS
     from finskillbench.runs.store.version import validation_text
@@ -213,7 +208,7 @@ def print_end(result: RunResult, edition: Edition, command: str = RUN_A_MODEL) -
 
 
 def exit_with(result: RunResult) -> None:
-    """Leave with the exit code of a run, unless it is 0."""
+    """Leave with the exit code of a run unless it is 0."""
     if result.interrupted:
         raise typer.Exit(INTERRUPTED)
     if result.errors or result.dropped or result.not_run:
@@ -221,26 +216,26 @@ def exit_with(result: RunResult) -> None:
 
 
 def _closing(result: RunResult) -> list[str]:
-    """What became of every episode, and why some were not run."""
-    others = {
+    """Return lines with episode counts, errors, and reasons why the run stopped early."""
+    optional_counts = {
         "kept from before": result.kept,
         "ended in an error": result.errors,
         "dropped in flight": result.dropped,
         "not run": result.not_run,
-        "of other calls in the folder": result.other_rows,
+        "of other commands in the folder": result.other_rows,
     }
-    counts = [f"{result.ran} run", *(f"{count} {what}" for what, count in others.items() if count)]
+    counts = [f"{result.ran} run", *(f"{count} {what}" for what, count in optional_counts.items() if count)]
     lines = [f"Episodes:     {', '.join(counts)}"]
     lines += _errors(result)
     for what, why in result.stopped.items():
         lines.append(f"Stopped:      {why if what == 'run' else f'{what}: {why}'}")
     if result.errors or result.dropped or result.not_run:
-        lines.append("              the same command runs the missing ones")
+        lines.append("              run the same command again to complete them")
     return lines
 
 
 def _errors(result: RunResult) -> list[str]:
-    """The first message of each cause for which episodes ended in an error, unless a stop states it."""
+    """Return the first message of each error cause, unless the run stopped with its own reason."""
     import polars as pl
 
     from finskillbench.runs.postprocess.show import printable
@@ -250,13 +245,13 @@ def _errors(result: RunResult) -> list[str]:
     failed = result.rows.filter(pl.col("status") == "error")
     first = failed.group_by("error_cause", maintain_order=True).agg(pl.col("error").first())
     return [
-        f"Error:        {cause}: {printable(' '.join((error or '').split())[:MESSAGE])}"
+        f"Error:        {cause}: {printable(' '.join((error or '').split())[:MAX_MESSAGE_LENGTH])}"
         for cause, error in first.iter_rows()
     ]
 
 
 def _next_step(result: RunResult, command: str) -> list[str]:
-    """After a run of baseline programs alone: what was run, and the commands that run a model."""
+    """Return the suggested next command after a run of baseline programs only."""
     from finskillbench.harness.providers.prices import PROGRAMS
 
     models, conditions, episodes = (result.rows[name].n_unique() for name in ("model", "condition", "task_id"))

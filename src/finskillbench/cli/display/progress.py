@@ -1,4 +1,4 @@
-"""The live view of a run on standard error: a bar for each model on a terminal, a line now and then elsewhere."""
+"""Live view of a run on standard error: one bar per model on a terminal, periodic lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,12 +18,9 @@ SECONDS_BETWEEN_LINES = 10.0
 
 
 class Display:
-    """Display of a `finskillbench.runs.execute.progress.RunProgress`: shows it on each call; a context manager.
+    """Context manager that shows a `finskillbench.runs.execute.progress.RunProgress` on each call.
 
-    Parameters
-    ----------
-    console : where to; None takes standard error.
-    clock : seconds, for time left and for the pace of lines.
+    `clock` returns seconds, for the time left and the interval between lines.
     """
 
     def __init__(self, console: Console | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -49,26 +46,26 @@ class Display:
         if self._console.is_terminal:
             self._bars.stop()
 
-    def __call__(self, board: RunProgress, row: Row | None) -> None:
-        """Show the board."""
+    def __call__(self, progress: RunProgress, row: Row | None) -> None:
+        """Show the current progress."""
         now = self._clock()
-        if board.notice != self._notice:
-            self._notice = board.notice
-            self._print(board.notice)
+        if progress.notice != self._notice:
+            self._notice = progress.notice
+            self._print(progress.notice)
         if self._console.is_terminal:
-            self._update(board, now - self._started)
+            self._update(progress, now - self._started)
         elif not self._announced:
             self._announced = True
-            self._print(f"Running {board.planned - board.done} of {board.planned} episodes")
+            self._print(f"Running {progress.planned - progress.done} of {progress.planned} episodes")
         elif now - self._printed >= SECONDS_BETWEEN_LINES:
             self._printed = now
-            self._print(board.total.summary(now - self._started))
+            self._print(progress.total.summary(now - self._started))
 
     def _print(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def _update(self, board: RunProgress, seconds: float) -> None:
-        for name, counts in board.models.items():
+    def _update(self, progress: RunProgress, seconds: float) -> None:
+        for name, counts in progress.models.items():
             if name not in self._tasks:
                 self._tasks[name] = self._bars.add_task(name, total=counts.planned, summary="")
             self._bars.update(self._tasks[name], completed=counts.done, summary=counts.summary(seconds))

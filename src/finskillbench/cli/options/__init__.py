@@ -1,1 +1,1 @@
-"""The options that say what is run: of `run` and `drive`, which do it, and of `plan`, which says what it would cost."""
+"""Options of commands that run episodes or estimate their cost: `run`, `plan` and `drive`."""

@@ -1,7 +1,4 @@
-"""Options that several commands have, each with its name, bounds and words.
-
-What is run under which arms, and how a command takes its options as one object.
-"""
+"""Options shared by several commands: types, bounds, help texts, and parsing into one object."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ T = TypeVar("T", str | None, list[str] | None)
 
 
 def checked(find: Callable[[str], object]) -> Callable[[T], T]:
-    """A callback that refuses unknown names when they are read, before anything is opened for them."""
+    """Return a callback that refuses unknown names before any file is opened."""
 
     def check(value: T) -> T:
         for name in [value] if isinstance(value, str) else value or ():
@@ -33,7 +30,6 @@ def checked(find: Callable[[str], object]) -> Callable[[T], T]:
 
 
 def find_suite(name: str) -> None:
-    """Refuse an unknown suite."""
     from finskillbench.domains import suites_named
 
     suites_named(name)
@@ -46,7 +42,6 @@ def _find_subtask(name: str) -> None:
 
 
 def find_condition(name: str) -> None:
-    """Refuse an unknown condition."""
     from finskillbench.harness.conditions import parse_condition
 
     parse_condition(name)
@@ -57,7 +52,7 @@ Suite = Annotated[
     typer.Option(
         callback=checked(find_suite),
         metavar="NAME",
-        help="Suite: paper, one of another distribution, or all. Default: paper, or that of the named subtasks.",
+        help="Suite: paper, one of another package, or all. Default: paper, or the suite of --subtask.",
     ),
 ]
 Subtasks = Annotated[
@@ -69,7 +64,7 @@ Limit = Annotated[
     typer.Option(
         min=1,
         max=console.LARGEST,
-        help="First episodes of each subtask. Default: as many as the full-run protocol takes of its domain.",
+        help="First episodes of each subtask. Default: the number in the full-run protocol.",
     ),
 ]
 Sample = Annotated[
@@ -77,29 +72,27 @@ Sample = Annotated[
     typer.Option(
         min=1,
         max=console.LARGEST,
-        help="So many of these episodes in all, evenly over subtasks and by difficulty; a larger one holds a smaller.",
+        help="Total episodes, spread over subtasks and difficulties; a larger sample contains a smaller one.",
     ),
 ]
 Tasks = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Tasks by their ids, which `finskillbench inspect` lists, or patterns such as 'rm_*_P001*'; repeatable."
-    ),
+    typer.Option(help="Task id, as listed by `finskillbench inspect`, or a pattern such as 'rm_*_P001*'; repeatable."),
 ]
 Portfolios = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Tasks of a portfolio of your catalog, by its file's name; repeatable."),
+    typer.Option(metavar="NAME", help="Only tasks of this portfolio of your catalog, by its file name; repeatable."),
 ]
 EditionFolder = Annotated[
     Path | None,
-    typer.Option("--edition", help="Folder of the edition; the default one is built into the user's cache."),
+    typer.Option("--edition", help="Folder of the edition. Default: an edition built into the user's cache."),
 ]
 Epochs = Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")]
 MaxConcurrency = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Episodes in flight for each model; fewer under its rate limits. Default: 64, or 1,000 with --batch.",
+        help="Concurrent episodes per model; fewer under its rate limits. Default: 64, or 1,000 with --batch.",
     ),
 ]
 RunFolder = Annotated[
@@ -107,40 +100,42 @@ RunFolder = Annotated[
     typer.Option(
         parser=console.out_path,
         metavar="PATH",
-        help="Run folder. Default: a folder in runs/ named after what is run.",
+        help="Run folder. Default: a folder in runs/ named after the options.",
     ),
 ]
-BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Where an OpenAI-compatible server listens.")]
+BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Address of an OpenAI-compatible server.")]
 Prices = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="JSON prices that go before the built-in ones, in USD per million tokens, such as "
+        help="JSON prices that override the built-in ones, in USD per million tokens, such as "
         '{"openai-api/local/*": {"input": 0.1, "output": 0.4}}.',
     ),
 ]
 MaxCost = Annotated[
     float | None,
-    typer.Option(min=0, metavar="USD", help="Hard limit on what the run folder costs in all."),
+    typer.Option(min=0, metavar="USD", help="Hard limit on the total cost of the run folder."),
 ]
 Skills = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=DIR",
-        help="A folder of skills of yours as the condition skill:NAME, in place of the curated ones, or with "
-        "NAME+=DIR beside them; repeatable.",
+        help="Folder of your skills, run as condition skill:NAME without the curated ones; NAME+=DIR keeps the "
+        "curated ones too; repeatable.",
     ),
 ]
 SkillPython = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME=PATH",
-        help="Interpreter of the scripts of --skills NAME, which needs nothing of ours; repeatable. Default: this one.",
+        help="Python of the scripts of --skills NAME, without finskillbench; repeatable. Default: the current one.",
     ),
 ]
 Turns = Annotated[
     int,
-    typer.Option(min=1, max=console.LARGEST, help="Model calls of an episode, as its prompt says; the paper's: 12."),
+    typer.Option(
+        min=1, max=console.LARGEST, help="Model calls allowed per episode, as the prompt states; the paper allows 12."
+    ),
 ]
 TokenBudget = Annotated[
     int | None,
@@ -148,8 +143,8 @@ TokenBudget = Annotated[
         min=MIN_TOKENS,
         max=console.LARGEST,
         metavar="TOKENS",
-        help="Tokens that a model may generate in an episode, reasoning included and input not; each message says what "
-        "is left. Default: as many as its turns take.",
+        help="Tokens that a model may generate per episode, with reasoning and without input; each message states "
+        "the remaining number. Default: limited by --turns only.",
     ),
 ]
 JsonOutput = Annotated[
@@ -157,14 +152,14 @@ JsonOutput = Annotated[
     typer.Option(
         "--json",
         metavar="[FILE]",
-        help="Write the full report as JSON to FILE; without FILE, print it in place of the text.",
+        help="Write the full report as JSON to FILE; without FILE, print it instead of the text.",
     ),
 ]
 AllowUnconfined = Annotated[
     bool,
     typer.Option(
         "--allow-unconfined",
-        help="Run scripts of packages that are not ours even where guards are missing; see finskillbench doctor.",
+        help="Run scripts of other packages even if sandbox guards are missing; see finskillbench doctor.",
     ),
 ]
 
@@ -175,9 +170,9 @@ if TYPE_CHECKING:
 
 
 def part_of(edition: Edition, suite: str | None, *, named: bool) -> Edition:
-    """Return an edition with the episodes of one suite: by default the paper's, if the edition has it.
+    """Return the episodes of one suite; the default is the paper's suite if the edition has it.
 
-    Where subtasks or tasks are `named`, all of the edition is looked at by default.
+    If subtasks or tasks are `named`, the default is all suites.
     """
     if suite is None and (named or PAPER_SUITE not in edition.suites):
         return edition
@@ -185,8 +180,8 @@ def part_of(edition: Edition, suite: str | None, *, named: bool) -> Edition:
 
 
 @dataclass(kw_only=True)
-class ArmOptions:
-    """What is run under which arms, whoever plays: one field for each option; a command takes them by `command`."""
+class ConditionOptions:
+    """Options that select conditions and episodes; `command` makes one command-line option of each field."""
 
     condition: Annotated[
         list[str] | None,
@@ -208,70 +203,62 @@ class ArmOptions:
     turns: Turns = MAX_TURNS
     token_budget: TokenBudget = None
     allow_unconfined: AllowUnconfined = False
-    on_line: frozenset[str] = field(default=frozenset(), init=False)
-    """Options that the command line says, not a file."""
+    on_command_line: frozenset[str] = field(default=frozenset(), init=False)
+    """Names of options given on the command line, as opposed to a file."""
 
     def part(self, edition: Edition) -> Edition:
-        """Return the edition with the episodes of the suite that the options name.
-
-        Raises
-        ------
-        InputError : the edition was built without it; with the command that builds it.
-        """
+        """Return the edition with the selected suite; refuse a suite that it lacks."""
         return part_of(edition, self.suite, named=bool(self.subtask or self.task or self.portfolio))
 
     def tasks(self, edition: Edition) -> list[str] | None:
-        """The ids and patterns of the tasks that the options name; None for none.
-
-        Raises
-        ------
-        InputError : the edition has no portfolio of a name.
-        """
+        """Return ids and patterns of the selected tasks, None without a selection; refuse an unknown portfolio."""
         from finskillbench.domains.risk.user_catalogs.books import tasks_of_book
 
-        of_books = (each for name in self.portfolio or () for each in tasks_of_book(edition.manifest, name))
-        return [*(self.task or ()), *of_books] or None
+        portfolio_tasks = (each for name in self.portfolio or () for each in tasks_of_book(edition.manifest, name))
+        return [*(self.task or ()), *portfolio_tasks] or None
 
     @property
     def allowance(self) -> Allowance:
-        """What an episode may take."""
+        """Turns and tokens allowed per episode."""
         return Allowance(self.turns, self.token_budget)
 
     @property
     def conditions(self) -> list[str]:
-        """The names of the conditions, or of the default ones, and those of the skills that were brought."""
+        """Names of the selected or default conditions, followed by those of user skills."""
         from finskillbench.runs.config import DEFAULT_CONDITIONS
 
         named = self.condition or [condition.value for condition in DEFAULT_CONDITIONS]
-        return [*named, *(arm for arm in self.given if arm not in named)]
+        return [*named, *(arm for arm in self.user_skills if arm not in named)]
 
     @cached_property
-    def folders(self) -> dict[str, SkillFolder]:
-        """Where the skills are that were brought, by name."""
+    def skill_folders(self) -> dict[str, SkillFolder]:
+        """Folders of user skills by name."""
         from finskillbench.harness.skills.user_skills import parse_skills
 
         return parse_skills(self.skills or (), self.skill_python or ())
 
     @cached_property
-    def given(self) -> dict[str, UserSkills]:
-        """What their arms mount."""
+    def user_skills(self) -> dict[str, UserSkills]:
+        """User skills by condition."""
         from finskillbench.harness.skills.user_skills import read_user_skills
 
-        return read_user_skills(self.folders)
+        return read_user_skills(self.skill_folders)
 
 
-Options = TypeVar("Options", bound=ArmOptions)
+Options = TypeVar("Options", bound=ConditionOptions)
 
 
 def command(function: Callable[[Options], None], kind: type[Options]) -> Callable[..., None]:
-    """A command line function with one parameter for each field of `kind`, for Typer to read."""
+    """Return a function for Typer with one parameter for each field of `kind`."""
 
     @wraps(function)
     def call(context: typer.Context, **values: Any) -> None:
-        made = kind(**values)
+        options = kind(**values)
         sources = {name: context.get_parameter_source(name) for name in values}
-        made.on_line = frozenset(name for name, source in sources.items() if source and source.name == "COMMANDLINE")
-        function(made)
+        options.on_command_line = frozenset(
+            name for name, source in sources.items() if source and source.name == "COMMANDLINE"
+        )
+        function(options)
 
     hints = get_type_hints(kind, include_extras=True)
     signature = inspect.signature(kind)

@@ -1,8 +1,7 @@
-"""`run.toml`: all that the command line of `run` and `plan` can say, in a file.
+"""Options of `run` and `plan` from a TOML file.
 
-Keys are the names of the options, with `-` or `_`; an option that may be repeated takes a list, `model-args` a table. A
-`[[model]]` is one entry of the run, with a `name` and arguments of its own. What the command line says goes before the
-file, and before what a model of the file says of itself.
+Keys are option names, with `-` or `_`. A repeatable option takes a list, `model-args` a table. Each `[[model]]` adds a
+model with a `name` and its own arguments. The command line overrides the file, including its `[[model]]` tables.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ import typer
 from finskillbench.errors import InputError
 from finskillbench.scoring.values import is_array, is_object
 
-OF_A_MODEL = (
+MODEL_TABLE_OPTIONS = (
     *("base_url", "seed", "temperature", "max_tokens", "request_timeout", "attempt_timeout", "reasoning_effort"),
     *("model_args", "turns", "token_budget"),
 )
-"""Options that a `[[model]]` may have for itself."""
+"""Options allowed in a `[[model]]` table."""
 _NOT_IN_A_FILE = ("file", "help")
 _KEY = re.compile(r"""\s*["']?([\w-]+)["']?\s*=""", re.ASCII)
 _HEADER = re.compile(r"""\s*\[+\s*["']?([\w-]+)["']?\s*\]+""", re.ASCII)
@@ -33,10 +32,10 @@ _HEADER = re.compile(r"""\s*\[+\s*["']?([\w-]+)["']?\s*\]+""", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class RunFile:
-    """What a file says: for the whole run, by parameter of the command, and for each of its models.
+    """Contents of a file: options of the run, and a table for each model.
 
-    `lines` are those of its keys, by table and key; a model's table is ("model", its number), the whole run's ("", 0),
-    and a table's own line stands under the key "".
+    `lines` maps (table, key) to line numbers. Tables are ("", 0) for the run and ("model", index) for models; key ""
+    is the header of a table.
     """
 
     path: Path
@@ -45,88 +44,80 @@ class RunFile:
     models: tuple[Mapping[str, Any], ...] = ()
 
     def at(self, table: tuple[str, int], key: str) -> str:
-        """File, line and key, as an error names them."""
+        """Return file, line and key for an error message."""
         line = self.lines.get((table, key), self.lines.get((table, "")))
         return f"{self.path}{f', line {line}' if line else ''}: {key}"
 
 
 def read_run_file(text: str) -> RunFile:
-    """Read a file; its keys are checked by `apply_run_file`.
-
-    Raises
-    ------
-    InputError : it cannot be read, or is no TOML.
-    """
+    """Read a file; refuse one that is unreadable or not valid TOML. `apply_run_file` checks its keys."""
     path = Path(text)
     try:
-        written = path.read_text(encoding="utf-8")
-        content = tomllib.loads(written)
+        text_read = path.read_text(encoding="utf-8")
+        content = tomllib.loads(text_read)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: no TOML ({error})") from None
-    return RunFile(path, content, _lines(written))
+        raise InputError(f"{path}: not valid TOML ({error})") from None
+    return RunFile(path, content, _lines(text_read))
 
 
 def apply_run_file(context: typer.Context, file: RunFile | None) -> RunFile | None:
-    """Have a command take what a file says where its command line says nothing.
-
-    Raises
-    ------
-    InputError : a key that the command has not, or a value that its option does not take; with file, line and key.
-    """
+    """Use a file's options as command-line defaults; refuse unknown keys and invalid values."""
     if file is None:
         return None
     parameters = {each.name: each for each in context.command.params if each.name and each.name not in _NOT_IN_A_FILE}
     content = dict(file.content)
     models = content.pop("model", [])
-    said = {} if not content else _taken(context, file, ("", 0), content, parameters)
+    values = {} if not content else _checked_values(context, file, ("", 0), content, parameters)
     if not (is_array(models) and all(map(is_object, models))):
-        said |= _taken(context, file, ("", 0), {"model": models}, parameters)
-        context.default_map = {**(context.default_map or {}), **said}
+        values |= _checked_values(context, file, ("", 0), {"model": models}, parameters)
+        context.default_map = {**(context.default_map or {}), **values}
         return file
-    own = {name: parameters[name] for name in OF_A_MODEL}
-    made: list[Mapping[str, Any]] = []
+    model_parameters = {name: parameters[name] for name in MODEL_TABLE_OPTIONS}
+    models_read: list[Mapping[str, Any]] = []
     for number, model in enumerate(models):
         table = "model", number
         if not isinstance(model.get("name"), str):
-            raise InputError(f"{file.at(table, 'name')} is missing or no text; a [[model]] has a name as of --model")
+            raise InputError(f"{file.at(table, 'name')} is missing or not text; name a model, as for --model")
         rest = {key: value for key, value in model.items() if key != "name"}
-        made.append({"name": model["name"], **_taken(context, file, table, rest, own, ("name",))})
-    if made:
-        said["model"] = [model["name"] for model in made]
-    context.default_map = {**(context.default_map or {}), **said}
-    return RunFile(file.path, file.content, file.lines, tuple(made))
+        models_read.append(
+            {"name": model["name"], **_checked_values(context, file, table, rest, model_parameters, ("name",))}
+        )
+    if models_read:
+        values["model"] = [model["name"] for model in models_read]
+    context.default_map = {**(context.default_map or {}), **values}
+    return RunFile(file.path, file.content, file.lines, tuple(models_read))
 
 
-def _taken(
+def _checked_values(
     context: typer.Context,
     file: RunFile,
     table: tuple[str, int],
     content: Mapping[str, Any],
     parameters: Mapping[str, Any],
-    others: tuple[str, ...] = (),
+    extra_keys: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """The values of a table by parameter, each one that its option takes."""
-    taken: dict[str, Any] = {}
+    """Return the checked values of a table by parameter name."""
+    checked: dict[str, Any] = {}
     for key, value in content.items():
         where, name = file.at(table, key), key.replace("-", "_")
         if name not in parameters:
-            raise InputError(f"{where} is unknown; {_nearest(key, [*parameters, *others])}")
-        if name in taken:
+            raise InputError(f"{where} is unknown; {_suggestion(key, [*parameters, *extra_keys])}")
+        if name in checked:
             raise InputError(f"{where} is given twice, with - and with _")
-        taken[name] = _value(context, where, parameters[name], value)
-    return taken
+        checked[name] = _checked_value(context, where, parameters[name], value)
+    return checked
 
 
-def _nearest(key: str, known: Iterable[str]) -> str:
+def _suggestion(key: str, known: Iterable[str]) -> str:
     names = sorted(name.replace("_", "-") for name in known)
     like = get_close_matches(key.replace("_", "-"), names, n=1, cutoff=0.5)
-    return f"did you mean {like[0]}?" if like else f"there are {', '.join(names)}"
+    return f"did you mean {like[0]}?" if like else f"choose from: {', '.join(names)}"
 
 
-def _value(context: typer.Context, where: str, parameter: Any, value: Any) -> Any:
-    """A value as its option takes it: of the right type, in its bounds."""
+def _checked_value(context: typer.Context, where: str, parameter: Any, value: Any) -> Any:
+    """Return a value after checking its type and bounds."""
     if parameter.name == "model_args":
         from finskillbench.harness.providers.settings import parse_model_args
 
@@ -139,9 +130,9 @@ def _value(context: typer.Context, where: str, parameter: Any, value: Any) -> An
             raise InputError(f"{where}: {error}") from None
         return text
     values = value if parameter.multiple and is_array(value) else [value]
-    wanted, types = _kind(parameter)
+    expected, types = _accepted_types(parameter)
     if any(type(each) not in types for each in values):
-        raise InputError(f"{where} must be {wanted}{' or a list of it' if parameter.multiple else ''}, not {value!r}")
+        raise InputError(f"{where} must be {expected}{' or a list of it' if parameter.multiple else ''}, not {value!r}")
     try:
         parameter.process_value(context, list(values) if parameter.multiple else value)
     except typer.BadParameter as error:
@@ -149,8 +140,8 @@ def _value(context: typer.Context, where: str, parameter: Any, value: Any) -> An
     return list(values) if parameter.multiple else value
 
 
-def _kind(parameter: Any) -> tuple[str, tuple[type, ...]]:
-    """What an option takes in a file, in words and by type: TOML's types are not converted."""
+def _accepted_types(parameter: Any) -> tuple[str, tuple[type, ...]]:
+    """Return a description and the accepted types of an option; TOML types are not converted."""
     kind: object = parameter.type_descriptor.annotation
     if kind is bool:
         return "true or false", (bool,)
@@ -162,7 +153,7 @@ def _kind(parameter: Any) -> tuple[str, tuple[type, ...]]:
 
 
 def _lines(written: str) -> dict[tuple[tuple[str, int], str], int]:
-    """The line of each key, which the parser does not tell."""
+    """Return the line number of each key, which `tomllib` does not provide."""
     found: dict[tuple[tuple[str, int], str], int] = {}
     table, models = ("", 0), -1
     for number, line in enumerate(written.splitlines(), start=1):

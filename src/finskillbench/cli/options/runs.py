@@ -1,4 +1,4 @@
-"""The options of a run of models."""
+"""Options of a run of models."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import typer
 
 from finskillbench.cli.display import console
 from finskillbench.cli.options.kinds import (
-    ArmOptions,
     BaseUrl,
+    ConditionOptions,
     EditionFolder,
     MaxConcurrency,
     MaxCost,
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from finskillbench.runs.config import EpisodeSelection, RunLimits
     from finskillbench.runs.plan.streams import Shard
 
-_OURS = "finskillbench"
+_BUILTIN = "finskillbench"
 
 
 @dataclass(kw_only=True)
-class RunOptions(ArmOptions):
-    """The options of a run of models."""
+class RunOptions(ConditionOptions):
+    """Options shared by `run`, `plan`, `demo` and `skills eval`."""
 
     edition: EditionFolder = None
     model: Annotated[
         list[str] | None,
         typer.Option(
-            help="baseline/..., provider/name as in openai/gpt-4o, or package.module:name of a model or an agent of "
-            "yours; repeatable. Default: the four baselines.",
+            help="baseline/NAME, provider/name such as openai/gpt-4o, or package.module:name of your model or agent; "
+            "repeatable. Default: the four baselines.",
         ),
     ] = None
     seed: Annotated[
@@ -50,16 +50,16 @@ class RunOptions(ArmOptions):
         typer.Option(
             min=0,
             max=console.LARGEST,
-            help="Seed of whatever draws; repeat r hands seed + r to providers that take one.",
+            help="Random seed; repeat r sends seed + r to providers that accept one.",
         ),
     ] = 0
     max_concurrency: MaxConcurrency = None
     out: RunFolder = None
     base_url: BaseUrl = None
-    max_tokens: Annotated[int, typer.Option(min=1, max=10**9, help="Most tokens that one call generates.")] = 8_192
+    max_tokens: Annotated[int, typer.Option(min=1, max=10**9, help="Maximum output tokens per call.")] = 8_192
     request_timeout: Annotated[
         float,
-        typer.Option(min=1, max=10**6, metavar="SECONDS", help="Without a byte for so long, a request has failed."),
+        typer.Option(min=1, max=10**6, metavar="SECONDS", help="A request fails after this time without data."),
     ] = 600.0
     attempt_timeout: Annotated[
         float | None,
@@ -67,52 +67,50 @@ class RunOptions(ArmOptions):
             min=1,
             max=10**6,
             metavar="SECONDS",
-            help="After so long a request has failed in any case. Default: that of --request-timeout.",
+            help="A request fails after this time in any case. Default: --request-timeout.",
         ),
     ] = None
     reasoning_effort: Annotated[
         str | None,
-        typer.Option(metavar="EFFORT", help="For models that reason, such as low, medium or high."),
+        typer.Option(metavar="EFFORT", help="Effort of reasoning models, such as low, medium or high."),
     ] = None
-    temperature: Annotated[float, typer.Option(min=0, max=2, help="Sent where the model takes one.")] = 0.0
+    temperature: Annotated[float, typer.Option(min=0, max=2, help="Sent to models that accept one.")] = 0.0
     model_args: Annotated[
         str | None,
         typer.Option(
             metavar="JSON",
-            help="Further settings of a call, or arguments of Inspect's adapter, such as '{\"top_p\": 0.9}'.",
+            help="Further call settings, or arguments of Inspect's model, such as '{\"top_p\": 0.9}'.",
         ),
     ] = None
     prices: Prices = None
     max_cost: MaxCost = None
     batch: Annotated[
         bool,
-        typer.Option(
-            "--batch", help="Ask through the provider's batch interface: cheaper, and a turn takes up to a day."
-        ),
+        typer.Option("--batch", help="Use the provider's batch interface: cheaper, but a turn takes up to a day."),
     ] = False
     response_cache: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keep answers there, and do not ask again what was asked before."),
+        typer.Option(metavar="FILE", help="Cache responses in this file and reuse them for identical requests."),
     ] = None
     harness: Annotated[
         str,
         typer.Option(
-            help="finskillbench, our own loop; hermes, the Hermes Agent, see make hermes; or one that is registered."
+            help="finskillbench (the built-in loop), hermes (the Hermes Agent, see make hermes), or a registered one."
         ),
-    ] = _OURS
+    ] = _BUILTIN
     hermes_python: Annotated[
         Path | None,
         typer.Option(
-            metavar="PATH", envvar="FINSKILLBENCH_HERMES_PYTHON", help="Interpreter that Hermes is installed in."
+            metavar="PATH", envvar="FINSKILLBENCH_HERMES_PYTHON", help="Python interpreter with Hermes installed."
         ),
     ] = None
     limit_for: Annotated[
         list[str] | None,
-        typer.Option(metavar="CONDITION=N", help="Another --limit under this condition; repeatable."),
+        typer.Option(metavar="CONDITION=N", help="Override --limit for this condition; repeatable."),
     ] = None
     shard: Annotated[
         str | None,
-        typer.Option(metavar="I/N", help="Run the I-th of N parts, into a folder of its own; see finskillbench merge."),
+        typer.Option(metavar="I/N", help="Run the I-th of N parts, into a separate folder; see finskillbench merge."),
     ] = None
     retry_errors: Annotated[bool, typer.Option(help="Run episodes that ended in an error again.")] = True
     file: Annotated[
@@ -122,80 +120,69 @@ class RunOptions(ArmOptions):
             callback=apply_run_file,
             is_eager=True,
             metavar="FILE",
-            help="All of this and more in a file (TOML); what stands here goes before it. See docs/running.md.",
+            help="TOML file of options, which the command line overrides. See docs/running.md.",
         ),
     ] = None
 
     @property
     def models(self) -> list[str]:
-        """The names of the models, or of the default ones."""
+        """Names of the selected or default models."""
         from finskillbench.runs.config import DEFAULT_MODELS
 
         return self.model or list(DEFAULT_MODELS)
 
     @cached_property
     def limits(self) -> dict[str, int]:
-        """Limits of their own by condition.
-
-        Raises
-        ------
-        InputError : no condition and number.
-        """
+        """Episode limits by condition; refuse a text that is not CONDITION=N."""
         from finskillbench.errors import InputError
 
         found: dict[str, int] = {}
         for text in self.limit_for or ():
             condition, _, number = text.rpartition("=")
             if not condition or not number.isascii() or not number.isdigit():
-                raise InputError(f"--limit-for {text!r} is no CONDITION=N, as in no_skill=20")
+                raise InputError(f"--limit-for {text!r} is not CONDITION=N, such as no_skill=20")
             found[condition] = int(number)
         return found
 
     @property
-    def single(self) -> Sequence[Self]:
-        """The options of each entry of the run, which may have arguments of its own."""
-        own = () if self.file is None or "model" in self.on_line else self.file.models
-        if not own:
+    def by_model(self) -> Sequence[Self]:
+        """Options of each model of the run, with its arguments from the file."""
+        file_models = () if self.file is None or "model" in self.on_command_line else self.file.models
+        if not file_models:
             return [replace(self, model=[name], file=None) for name in self.models]
         return [
             replace(
                 self,
                 model=[model["name"]],
                 file=None,
-                **{k: v for k, v in model.items() if k not in {"name", *self.on_line}},
+                **{k: v for k, v in model.items() if k not in {"name", *self.on_command_line}},
             )
-            for model in own
+            for model in file_models
         ]
 
     @property
     def model_configs(self) -> list[ModelConfig]:
-        """The models of the run, each with its own options."""
+        """Configuration of each model of the run."""
         from finskillbench.harness.models import ModelConfig
 
-        return [ModelConfig(each.models[0], each.called, each.allowance) for each in self.single]
+        return [ModelConfig(each.models[0], each.model_options, each.allowance) for each in self.by_model]
 
-    def loop(self) -> Harness:
-        """Return the named harness.
-
-        Raises
-        ------
-        InputError : there is none of that name, or it is not installed.
-        """
-        if self.harness == _OURS:
+    def make_harness(self) -> Harness:
+        """Return the selected harness; refuse one that is unknown or not installed."""
+        if self.harness == _BUILTIN:
             from finskillbench.harness.loop import BuiltinLoop
 
             return BuiltinLoop()
         from finskillbench.errors import InputError
         from finskillbench.extensions import HARNESSES, registered_extensions
 
-        others = registered_extensions(HARNESSES, [_OURS])
-        if self.harness not in others:
-            raise InputError(f"harness {self.harness!r} is unknown; choose from: {', '.join([_OURS, *others])}")
-        return others[self.harness].load(type)(self.hermes_python)
+        registered = registered_extensions(HARNESSES, [_BUILTIN])
+        if self.harness not in registered:
+            raise InputError(f"harness {self.harness!r} is unknown; choose from: {', '.join([_BUILTIN, *registered])}")
+        return registered[self.harness].load(type)(self.hermes_python)
 
     @property
     def run_limits(self) -> RunLimits:
-        """Limits of the run and of its episodes."""
         from finskillbench.runs.config import BATCH_CONCURRENCY, DEFAULT_CONCURRENCY, RunLimits
 
         return RunLimits(
@@ -208,7 +195,6 @@ class RunOptions(ArmOptions):
         )
 
     def episodes(self, edition: Edition) -> EpisodeSelection:
-        """Return the selection of episodes."""
         from finskillbench.runs.config import EpisodeSelection
 
         return EpisodeSelection(
@@ -218,19 +204,19 @@ class RunOptions(ArmOptions):
             tasks=self.tasks(edition),
             limits=self.limits,
             epochs=self.epochs,
-            shard=self.part_of_plan,
+            shard=self.parsed_shard,
         )
 
     @property
-    def part_of_plan(self) -> Shard | None:
-        """Part of the plan to run."""
+    def parsed_shard(self) -> Shard | None:
+        """Shard of the plan to run."""
         from finskillbench.runs.plan.streams import parse_shard
 
         return None if self.shard is None else parse_shard(self.shard)
 
     @cached_property
-    def called(self) -> ModelOptions:
-        """How hosted models are called."""
+    def model_options(self) -> ModelOptions:
+        """Call options of hosted models."""
         from finskillbench.harness.models import ModelOptions
         from finskillbench.harness.providers.prices import PriceTable
         from finskillbench.harness.providers.settings import parse_model_args
@@ -250,24 +236,24 @@ class RunOptions(ArmOptions):
         )
 
     @property
-    def entries(self) -> list[ModelKey]:
-        """How a run files its models."""
+    def model_keys(self) -> list[ModelKey]:
+        """Keys of the models in the rows of the run."""
         from finskillbench.harness.models import key_of_name
 
-        entries = [key_of_name(each.models[0], each.called, each.allowance) for each in self.single]
-        return entries if self.harness == _OURS else [entry.under(self.harness) for entry in entries]
+        entries = [key_of_name(each.models[0], each.model_options, each.allowance) for each in self.by_model]
+        return entries if self.harness == _BUILTIN else [entry.under(self.harness) for entry in entries]
 
     def check_names(self) -> None:
-        """Refuse wrong models, settings, limits, skills or harness before an edition is read or built for them."""
+        """Refuse invalid models, settings, limits, skills or harness before an edition is read or built."""
         from finskillbench.harness.models import check_model
 
         for name in self.models:
             check_model(name)
-        _ = self.called, self.limits, self.given, self.part_of_plan
-        self.loop()
+        _ = self.model_options, self.limits, self.user_skills, self.parsed_shard
+        self.make_harness()
 
     def open_edition(self, progress: console.Progress) -> Edition:
-        """The suite of the edition named by the option, or the default edition of that suite."""
+        """Load the selected suite from the given edition or from the default edition."""
         from finskillbench.domains import EVERY_SUITE, domain_of
         from finskillbench.edition import load_edition
         from finskillbench.runs.plan.streams import default_edition
@@ -279,12 +265,12 @@ class RunOptions(ArmOptions):
         return load_edition(default_edition(progress, suite))
 
     def folder(self, edition: Edition) -> Path:
-        """The run folder: the one named, or one that belongs to all that decides what is run and how it comes out."""
+        """Return the run folder: the given one, or one named after all options that affect results."""
         from finskillbench.runs.plan.streams import run_folder
 
-        single = [(each.models, each.called.arguments, each.allowance.arguments) for each in self.single]
-        what = (
-            single,
+        models = [(each.models, each.model_options.arguments, each.allowance.arguments) for each in self.by_model]
+        selection = (
+            models,
             self.conditions,
             edition.suites,
             self.subtask,
@@ -293,5 +279,7 @@ class RunOptions(ArmOptions):
             self.tasks(edition),
             self.epochs,
         )
-        brought = {arm: [each.digest for each in given.packages.values()] for arm, given in self.given.items()}
-        return self.out or run_folder(edition, *what, self.harness, self.limits, self.shard, brought)
+        skill_digests = {
+            arm: [each.digest for each in skills.packages.values()] for arm, skills in self.user_skills.items()
+        }
+        return self.out or run_folder(edition, *selection, self.harness, self.limits, self.shard, skill_digests)

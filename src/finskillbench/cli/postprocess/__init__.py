@@ -1,1 +1,1 @@
-"""What is done with a run folder when the run is over: shown, judged again, joined with others, handed on."""
+"""Commands on finished runs: show, failures, report, compare, rescore and merge."""

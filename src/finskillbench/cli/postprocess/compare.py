@@ -1,4 +1,4 @@
-"""`finskillbench compare`: what moved between two runs, models, harnesses or conditions."""
+"""`finskillbench compare`: differences between two runs, models, harnesses or conditions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ Examples:
   finskillbench compare runs/main runs/branch --fail-under headline=0.6 --fail-on-regression"""
 
 
-# As long as its options are many, each of which is named and explained once, here.
 def compare(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN_A [RUN_B]", help="Two run folders; with --compare, one or more.")
@@ -48,29 +47,27 @@ def compare(
             help="headline, domain, subtask, difficulty, model or condition; repeatable. Default: the first three."
         ),
     ] = None,
-    flips: Annotated[int, typer.Option(min=0, max=console.LARGEST, help="Flips of each kind to print.")] = 10,
-    every: Annotated[
-        bool, typer.Option("--all", help="Also the lines in which no score moved, and all flips.")
-    ] = False,
+    flips: Annotated[int, typer.Option(min=0, max=console.LARGEST, help="Flips to print for each direction.")] = 10,
+    every: Annotated[bool, typer.Option("--all", help="Include lines without changes, and all flips.")] = False,
     format_: Annotated[str, typer.Option("--format", help="table, md, csv or json.")] = "table",
     fail_under: Annotated[
         list[str] | None,
         typer.Option(
             metavar="PART[@CONDITION]=SCORE",
-            help="Exit with 1 if a model of B is below: headline, a domain or a subtask; repeatable.",
+            help="Exit with 1 if B scores less. PART: headline, a domain or a subtask; repeatable.",
         ),
     ] = None,
     fail_on_regression: Annotated[
-        bool, typer.Option("--fail-on-regression", help="Exit with 1 if anything fell beyond chance.")
+        bool, typer.Option("--fail-on-regression", help="Exit with 1 if a score fell significantly.")
     ] = False,
     margin: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="How much of a mean score --fail-on-regression lets go.")
+        float, typer.Option(min=0.0, max=1.0, help="Fall of a mean score that --fail-on-regression allows.")
     ] = 0.0,
 ) -> None:
-    """Compare two sides on the same episodes: scores, what they took, and the episodes whose score moved.
+    """Compare two sides on the same episodes: scores, resources used, and episodes whose score changed.
 
-    Exit code 0: done, and every gate holds; 1: a gate does not, which a line says; 2: the sides cannot be
-    compared.
+    Exit code 0: done, and every gate holds; 1: a gate fails, which a line on standard error explains; 2: the sides
+    cannot be compared.
     """
     from finskillbench.analysis.results import distinct_values
     from finskillbench.episode import Profile
@@ -87,7 +84,7 @@ def compare(
     chosen = RowFilter(model or (), condition or (), subtask or ())
     between = None if within is None else SideDimension(*within)
     with console.Progress() as progress:
-        progress("reading the runs")
+        progress("Reading the runs")
         paired = make_pairs(make_sides([read_run_rows(run) for run in runs], between, chosen, judged_by))
     gates = [each.outcome for each in check_thresholds(paired.sides.b.results, floors)]
     if fail_on_regression:
@@ -103,14 +100,14 @@ def compare(
 
 
 def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
-    """For a reader: without the lines in which nothing moved, and the flips with their commands."""
+    """Print readable tables without unchanged lines, and the flips with their commands."""
     from finskillbench.reports.compare.moves import readable_table
     from finskillbench.reports.formats import Format, render
 
     tables = _tables(paired, cuts)
     if most is not None:
         tables = [readable_table(table) for table in tables]
-    # The first has something to tell even where nothing moved: how much did not, and which run is not finished.
+    # # The first table is informative even without changes: it counts unchanged episodes and names unfinished runs.
     shown = [tables[0], *(table for table in tables[1:] if table.rows)]
     typer.echo(render(shown, Format.TABLE, console.width()))
     for line in _flips(paired, most):
@@ -134,7 +131,7 @@ def _tables(paired: Paired, cuts: Sequence[Cut]) -> list[Table]:
 
 
 def _write(paired: Paired, cuts: Sequence[Cut], gates: Sequence[Outcome], form: Format) -> None:
-    """For a program: everything."""
+    """Write all tables in a machine-readable format."""
     from finskillbench.reports.compare.gates import gates_table
     from finskillbench.reports.compare.paired import find_flips, flips_table
     from finskillbench.reports.formats import render
@@ -155,11 +152,11 @@ def _flips(paired: Paired, most: int | None) -> Iterator[str]:
         if most is not None and len(moved) > most:
             yield f"  and {len(moved) - most} more; --flips {len(moved)} prints them"
     if flips and most != 0 and flips[0].show_a is not None:
-        yield f"The other side of the first: {flips[0].show_a}"
+        yield f"Other side of the first: {flips[0].show_a}"
 
 
 def print_gates(gates: Sequence[Outcome]) -> None:
-    """Say on standard error what each gate found; leave with 1 where one does not hold, those last."""
+    """Print the result of each gate on standard error, failures last; exit with 1 if a gate fails."""
     for gate in sorted(gates, key=lambda each: each.holds, reverse=True):
         typer.echo(f"{'passed' if gate.holds else 'failed'}: {gate.reason}", err=True)
     if not all(gate.holds for gate in gates):

@@ -1,4 +1,4 @@
-"""`finskillbench report`: what runs come to, in tables."""
+"""`finskillbench report`: tables, page or documents from runs."""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ Examples:
   finskillbench report results_all.jsonl --paper"""
 PAGE_FORMAT = "html"
 _ALL = 2**31
-"""More trajectories than any cell of a page has."""
+"""Exceeds the number of trajectories in any cell of a page."""
 
 
-# As long as its options are many, each of which is named and explained once, here.
-def report(
+def report_command(
     runs: Annotated[
         list[Path],
         typer.Argument(metavar="RUN...", help="Run folders, rows.parquet, or rows of the published release."),
@@ -50,7 +49,7 @@ def report(
         typer.Option(
             parser=console.out_path,
             metavar="DIR",
-            help="Folder for a file of each table, or for the page. Default: print them; RUN/report for the page.",
+            help="Folder for one file per table, or for the page. Default: print tables; RUN/report for the page.",
         ),
     ] = None,
     form: Annotated[
@@ -58,7 +57,7 @@ def report(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="table, md, csv, latex, json, html (a page), validation (a pack for a model-risk officer), or one "
+            help="table, md, csv, latex, json, html (a page), validation (a pack for model validation), or one "
             "that another package registers.",
         ),
     ] = "table",
@@ -67,7 +66,7 @@ def report(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Only the tables by domain, subtask, difficulty, model, condition, status or harness.",
+            help="Only tables by this: domain, subtask, difficulty, model, condition, status or harness.",
         ),
     ] = None,
     profile: Annotated[
@@ -78,32 +77,32 @@ def report(
         typer.Option(metavar="MODEL", help="Model to leave out of all tables but the first; repeatable."),
     ] = None,
     paper: Annotated[
-        bool, typer.Option("--paper", help="The values that the paper prints beside ours, by the published scorers.")
+        bool, typer.Option("--paper", help="Compare with the values in the paper, using the published scorers.")
     ] = False,
     cutoff: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[MODEL=]DATE",
-            help="Last day of training data: everything before and after it apart; repeatable (docs/reports.md).",
+            help="Last day of training data, to report earlier and later tasks apart; repeatable (docs/reports.md).",
         ),
     ] = None,
     failures: Annotated[
-        bool, typer.Option("--failures", help="Why episodes failed as well, for which every trajectory is read.")
+        bool, typer.Option("--failures", help="Also report why episodes failed; reads every trajectory.")
     ] = False,
     trajectories: Annotated[
         str | None,
-        typer.Option(metavar="all|none|N", help="Episodes of each cell that the page tells. Default: a telling few."),
+        typer.Option(metavar="all|none|N", help="Episodes per cell on the page. Default: a small selection."),
     ] = None,
     truth: Annotated[
-        bool, typer.Option("--truth/--no-truth", help="What was expected beside what was given, in the page.")
+        bool, typer.Option("--truth/--no-truth", help="Show expected next to submitted answers on the page.")
     ] = True,
     checks: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What data validate EDITION --json printed, for the page and the pack."),
+        typer.Option(metavar="FILE", help="Output of data validate EDITION --json, for the page and the pack."),
     ] = None,
     audit: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What audit EDITION --json FILE wrote, for the page and the pack."),
+        typer.Option(metavar="FILE", help="Output of audit EDITION --json, for the page and the pack."),
     ] = None,
     criteria: Annotated[
         Path | None,
@@ -113,14 +112,14 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="PART[@CONDITION]=SCORE",
-            help="Exit with 1 if a model is below: headline, a domain or a subtask; repeatable (docs/compare.md).",
+            help="Exit with 1 if a model scores less. PART: headline, a domain or a subtask; repeatable.",
         ),
     ] = None,
 ) -> None:
-    """Make tables of runs: conditions, domains, subtasks, models, resources, harnesses, how episodes ended.
+    """Make tables of runs: conditions, domains, subtasks, models, resources, harnesses and how episodes ended.
 
-    A run need not be finished. docs/reports.md says how to read each table, docs/validation-pack.md what the pack
-    holds. Exit code 1 if a floor of --fail-under or an acceptance criterion does not hold.
+    Unfinished runs are allowed. docs/reports.md explains each table, docs/validation-pack.md the validation pack. Exit
+    code 1 if a threshold of --fail-under or an acceptance criterion is missed.
     """
     from finskillbench.analysis.cutoffs import parse_cutoffs
     from finskillbench.episode import Profile
@@ -134,19 +133,19 @@ def report(
     from finskillbench.reports.tables.common import hosted_models, warnings
     from finskillbench.reports.tables.episodes.endings import failures_table
 
-    others = registered_extensions(REPORTS, (*Format, PAGE_FORMAT))
-    if form not in {PAGE_FORMAT, *Format, *others}:
-        raise InputError(f"--format {form!r} is unknown; choose from: {', '.join([*Format, PAGE_FORMAT, *others])}")
-    document = None if form in {PAGE_FORMAT, *Format} else others[form].load(ReportFormat)
+    registered = registered_extensions(REPORTS, (*Format, PAGE_FORMAT))
+    if form not in {PAGE_FORMAT, *Format, *registered}:
+        raise InputError(f"--format {form!r} is unknown; choose from: {', '.join([*Format, PAGE_FORMAT, *registered])}")
+    document = None if form in {PAGE_FORMAT, *Format} else registered[form].load(ReportFormat)
     if by is not None and by not in {*By}:
         raise InputError(f"--by {by!r} is unknown; choose from: {', '.join(By)}")
     if form == PAGE_FORMAT and (by is not None or paper):
-        raise InputError(f"--format {PAGE_FORMAT} is one page of everything; leave --by and --paper out")
-    asked, known = _trajectories(trajectories), _evidence(checks, audit, criteria)
+        raise InputError(f"--format {PAGE_FORMAT} writes the whole page; leave out --by and --paper")
+    trajectory_count, evidence = _trajectories(trajectories), _read_evidence(checks, audit, criteria)
     floors = [parse_floor(text) for text in fail_under or ()]
     if document and (out is None or by is not None or paper or cutoff):
         raise InputError(
-            f"--format {form} writes one document of everything into --out DIR; leave --by, --paper and --cutoff out"
+            f"--format {form} writes a whole document into --out DIR; leave out --by, --paper and --cutoff"
         )
     cutoffs = parse_cutoffs(cutoff) if cutoff else None
     if profile is not None and profile not in {*Profile}:
@@ -156,34 +155,37 @@ def report(
         read = [filter_run(run, suite=suite) for run in read_runs(runs)] if suite else read_runs(runs)
         rows, causes = join_runs(read), None
         if failures and document is None:
-            rows, causes = _explained(rows, read, progress)
+            rows, causes = _with_output_use(rows, read, progress)
         progress("Making the tables")
         found = make_report(rows, profile, exclude or (), paper=paper, cutoffs=cutoffs)
         written = list[Path]()
         judged = check_thresholds(found.results, floors)
-        judged += check_thresholds(found.results, known.criteria, hosted_models(found.results))
+        judged += check_thresholds(found.results, evidence.criteria, hosted_models(found.results))
         if document and out is not None:
             progress("Writing the report")
-            request = ReportRequest(report=found, runs=read, out=out, today=date.today(), **known._asdict())
+            request = ReportRequest(report=found, runs=read, out=out, today=date.today(), **evidence._asdict())
             written = list(document.write(request))
         elif form == PAGE_FORMAT:
             folder = _page_folder(read, out)
             pages = {folder / which: each for which, each in found.sides.items()} or {folder: found}
-            written = [_write_page(each, read, at, asked, known, causes, truth=truth) for at, each in pages.items()]
-    for line in [*_unfinished(read), *_unsealed(read), *warnings(found.results)]:
+            written = [
+                _write_page(each, read, at, trajectory_count, evidence, causes, truth=truth)
+                for at, each in pages.items()
+            ]
+    for line in [*_unfinished_notes(read), *_unsealed_notes(read), *warnings(found.results)]:
         typer.echo(f"note: {line}", err=True)
     for index in written:
         typer.echo(index)
     if not written:
         why = None if causes is None else failures_table(found.results, causes)
-        _tell([*found.tables(None if by is None else By(by)), *([why] if why else [])], Format(form), out)
+        _output_tables([*found.tables(None if by is None else By(by)), *([why] if why else [])], Format(form), out)
     print_gates([*(each.outcome for each in judged), *check_finished(read)] if judged else [])
 
 
-def _explained(
+def _with_output_use(
     rows: pl.DataFrame, runs: list[RunRows], progress: console.Progress
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The rows with what became of the output of scripts, and why episodes failed."""
+    """Return the rows with the use of script output, and the causes of failure."""
     import polars as pl
 
     from finskillbench.analysis.skills import OUTPUT
@@ -192,39 +194,39 @@ def _explained(
 
     for run in runs:
         if not run.has_trajectories:
-            raise InputError(f"{run.path}: has no trajectories to look for failures in; leave --failures out")
+            raise InputError(f"{run.path}: has no trajectories; leave out --failures")
     progress("Looking for causes of failure")
     item = ["model", "arguments", "condition", "task_id", "run_idx"]
     used = pl.concat([use_of(run.path) for run in runs]).select(*item, pl.col("output_use").alias(OUTPUT))
-    told = rows.join(used.unique(item, keep="first"), on=item, how="left", maintain_order="left")
-    return told, pl.concat([failures_of(run.path) for run in runs])
+    joined = rows.join(used.unique(item, keep="first"), on=item, how="left", maintain_order="left")
+    return joined, pl.concat([failures_of(run.path) for run in runs])
 
 
-def _trajectories(asked: str | None) -> int | None:
-    """How many trajectories of each cell a page is to tell; None leaves it to the page."""
+def _trajectories(text: str | None) -> int | None:
+    """Parse --trajectories: trajectories per cell of a page; None: the page's default."""
     from finskillbench.errors import InputError
 
-    if asked is None:
+    if text is None:
         return None
-    if asked in ("all", "none"):
-        return _ALL if asked == "all" else 0
-    if asked.isdecimal():
-        return int(asked)
-    raise InputError(f"--trajectories {asked!r} is unknown; give all, none or how many of each cell")
+    if text in ("all", "none"):
+        return _ALL if text == "all" else 0
+    if text.isdecimal():
+        return int(text)
+    raise InputError(f"--trajectories {text!r} is unknown; give all, none or a number")
 
 
-class _Known(NamedTuple):
-    """Reports on the edition and acceptance criteria, as far as they were supplied."""
+class _Evidence(NamedTuple):
+    """Reports on the edition and acceptance criteria, if given."""
 
     checks: CheckReport | None
     audit: CheckReport | None
     criteria: list[Threshold]
 
 
-def _evidence(checks: Path | None, audit: Path | None, criteria: Path | None) -> _Known:
+def _read_evidence(checks: Path | None, audit: Path | None, criteria: Path | None) -> _Evidence:
     from finskillbench.reports.evidence import read_audit, read_checks, read_criteria
 
-    return _Known(
+    return _Evidence(
         None if checks is None else read_checks(checks),
         None if audit is None else read_audit(audit),
         [] if criteria is None else read_criteria(criteria),
@@ -236,7 +238,7 @@ def _page_folder(runs: list[RunRows], out: Path | None) -> Path:
 
     if out is None and (len(runs) > 1 or runs[0].record is None):
         raise InputError(
-            f"--format {PAGE_FORMAT} needs --out DIR, a folder for the page; only a run folder has its own"
+            f"--format {PAGE_FORMAT} needs --out DIR for several runs, or for rows outside of a run folder"
         )
     return out or runs[0].path / PAGE
 
@@ -246,7 +248,7 @@ def _write_page(
     runs: list[RunRows],
     folder: Path,
     trajectories: int | None,
-    known: _Known,
+    evidence: _Evidence,
     causes: pl.DataFrame | None,
     *,
     truth: bool,
@@ -260,13 +262,12 @@ def _write_page(
         trajectories=trajectories,
         truth=truth,
         causes=causes,
-        validation=known.checks,
-        audit=known.audit,
+        validation=evidence.checks,
+        audit=evidence.audit,
     ).index
 
 
-def _tell(tables: list[Table], form: Format, out: Path | None) -> None:
-    """Print the tables, or write a file of each."""
+def _output_tables(tables: list[Table], form: Format, out: Path | None) -> None:
     from finskillbench.reports.formats import render, write_tables
 
     if out is not None:
@@ -276,21 +277,21 @@ def _tell(tables: list[Table], form: Format, out: Path | None) -> None:
     try:
         typer.echo(render(tables, form, console.width()), nl=False)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _unsealed(runs: list[RunRows]) -> list[str]:
-    """Which rows may have been altered, for all that can be told."""
+def _unsealed_notes(runs: list[RunRows]) -> list[str]:
+    """Return a note for each run whose rows have no digests."""
     return [
-        f"{run.path}: its rows have no digests; whether they were altered after they were written cannot be told"
+        f"{run.path}: its rows have no digests, so later changes to them cannot be detected"
         for run in runs
         if run.rows.height and not run.sealed
     ]
 
 
-def _unfinished(runs: list[RunRows]) -> list[str]:
-    """What runs still lack."""
+def _unfinished_notes(runs: list[RunRows]) -> list[str]:
+    """Return a note for each unfinished run."""
     return [
         f"{run.path}: not finished, {run.missing} of {run.missing + run.rows.height} episodes have no row yet"
         for run in runs

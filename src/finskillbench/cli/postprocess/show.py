@@ -1,11 +1,4 @@
-"""`finskillbench show`: one episode as a conversation.
-
-`finskillbench failures`: why episodes of a run did not earn full marks.
-
-`finskillbench merge`: run folders made one.
-
-`finskillbench rescore`: a run judged again after a scorer changed.
-"""
+"""Commands `finskillbench show`, `failures`, `merge` and `rescore`."""
 
 from __future__ import annotations
 
@@ -36,11 +29,11 @@ def failures(
     condition: Annotated[list[str] | None, typer.Option(help="Condition; repeatable. Default: all of the run.")] = None,
     examples: Annotated[int, typer.Option(min=0, help="Examples of each cause.")] = 1,
     edition: Annotated[
-        Path | None, typer.Option(help="Edition with the truth; by default the one that the run was made from.")
+        Path | None, typer.Option(help="Edition with the truth. Default: the edition of the run.")
     ] = None,
     as_json: JsonOutput = None,
 ) -> None:
-    """Say by rule why episodes of a run did not earn full marks: causes by condition, and examples of each."""
+    """Explain why episodes of a run did not earn full marks: causes by condition, and examples of each."""
     from finskillbench.runs.postprocess.failures import counts, failures_of, meaning, rows_of
     from finskillbench.runs.postprocess.show import printable
 
@@ -48,10 +41,10 @@ def failures(
         progress("Reading the run")
         rows = rows_of(run)
         known = {"model": {row.model for row in rows}, "condition": {str(row.condition) for row in rows}}
-        _check("model", model or [], known["model"], run)
-        _check("condition", condition or [], known["condition"], run)
+        _check_known("model", model or [], known["model"], run)
+        _check_known("condition", condition or [], known["condition"], run)
         progress("Looking for causes")
-        found = counts.chosen(failures_of(run, edition), model or [], condition or [])
+        found = counts.select_failures(failures_of(run, edition), model or [], condition or [])
     if console.json_printed(as_json, found.to_dicts):
         return
     played = sum((not model or row.model in model) and (not condition or row.condition in condition) for row in rows)
@@ -59,7 +52,7 @@ def failures(
         typer.echo(text + "\n")
     typer.echo(f"Without full marks: {found.height:,} of {played:,}")
     if found.height:
-        typer.echo("Each cell: episodes of which it is the cause to mend first, and of which it applies at all")
+        typer.echo("Each cell: episodes with this as first cause to fix / episodes with this among their causes")
     not_tried = dict.fromkeys(cause for causes in found["not_tried"] for cause in causes)
     if not_tried:
         typer.echo(f"Not tried without the edition's truth (--edition): {', '.join(not_tried)}")
@@ -75,7 +68,7 @@ def failures(
 
 
 def _tables(found: pl.DataFrame) -> list[str]:
-    """Of each entry a table of causes by condition."""
+    """Return a table of causes by condition for each model."""
     from finskillbench.cli.display.console import render_table
     from finskillbench.harness.models import ModelKey, labels
     from finskillbench.runs.plan.items import condition_rank
@@ -90,17 +83,17 @@ def _tables(found: pl.DataFrame) -> list[str]:
         render_table(
             (names[entry], *conditions),
             [(cause, *(cells.get(each, "-") for each in conditions)) for cause, cells in causes.items()],
-            words=1,
+            text_columns=1,
         )
         for entry, causes in counted.items()
     ]
 
 
-def _check(what: str, named: list[str], known: set[str], run: Path) -> None:
+def _check_known(what: str, named: list[str], known: set[str], run: Path) -> None:
     from finskillbench.errors import InputError
 
     if unknown := sorted(set(named) - known):
-        raise InputError(f"{run}: has no {what} {unknown[0]!r}; there are {', '.join(sorted(known))}")
+        raise InputError(f"{run}: has no {what} {unknown[0]!r}; choose from: {', '.join(sorted(known))}")
 
 
 MERGE_EXAMPLE = """\b
@@ -111,13 +104,14 @@ Example:
 
 
 def merge(
-    out: Annotated[Path, typer.Argument(help="Run folder to make.")],
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders of one edition and one scorer.")],
+    out: Annotated[Path, typer.Argument(help="Run folder to create.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders with the same edition and scorer.")],
 ) -> None:
     """Merge run folders: shards, or other models, conditions, repeats or episodes of the same edition.
 
-    Exit code 1 if an episode that was asked for is in none of them: the command that asked for it, with --out OUT and
-    without --shard, goes on from there.
+    Exit code 1 if planned episodes are in none of the folders. Rerun their command with --out OUT and without --shard
+    to
+    complete them.
     """
     from finskillbench.runs.postprocess.merge import merge_runs as merge_folders
     from finskillbench.runs.store.rows import ROWS
@@ -147,14 +141,14 @@ def rescore(
     run: Annotated[Path, typer.Argument(help="Run folder.")],
     edition: Annotated[
         Path | None,
-        typer.Option(help="Folder of the edition it was run on. Default: where it was, or the default one."),
+        typer.Option(help="Folder of the run's edition. Default: its recorded folder, or the default edition."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would move and write nothing.")] = False,
-    list_moved: Annotated[bool, typer.Option("--list", help="Name every score that moved.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change and write nothing.")] = False,
+    list_moved: Annotated[bool, typer.Option("--list", help="List every changed score.")] = False,
 ) -> None:
-    """Judge every finished episode of a run again with today's scorers, from its trajectories alone.
+    """Score every finished episode of a run again with the current scorers, from its trajectories.
 
-    Says which scores moved, appends what changed to the journal and writes the rows anew; no model is asked.
+    Prints the scores that changed, appends the changes to the journal and rewrites the rows. No model is called.
     """
     from finskillbench.cli.display.console import render_table
     from finskillbench.edition import load_edition
@@ -166,17 +160,17 @@ def rescore(
     record = rescoring.read_run(run)
     with console.Progress() as progress:
         progress("Reading the edition")
-        was = Path(record.edition_path)
-        loaded = load_edition(edition or (was if was.is_dir() else default_edition(progress)))
+        original = Path(record.edition_path)
+        loaded = load_edition(edition or (original if original.is_dir() else default_edition(progress)))
         result = rescoring.rescore_run(
-            run, loaded, dry_run=dry_run, progress=lambda done, total: progress("Judging", done, total)
+            run, loaded, dry_run=dry_run, progress=lambda done, total: progress("Scoring", done, total)
         )
     header = ("subtask", "profile", "episodes", "moved", "mean before", "mean after")
-    typer.echo(render_table(header, [_row(group) for group in result.groups()], words=2) + "\n")
+    typer.echo(render_table(header, [_group_row(group) for group in result.groups()], text_columns=2) + "\n")
     if list_moved:
         names = labels(change.item.model_key for change in result.changes)
         for change in result.moved:
-            typer.echo(_words(change, names[change.item.model_key]))
+            typer.echo(_change_line(change, names[change.item.model_key]))
     moved = len({change.item for change in result.moved})
     scored = len({change.item for change in result.changes})
     typer.echo(f"Moved:   {moved} of {scored} scored episodes")
@@ -188,12 +182,12 @@ def rescore(
         typer.echo(f"Rows:    {run / rescoring.ROWS}")
 
 
-def _row(group: Group) -> tuple[str, ...]:
+def _group_row(group: Group) -> tuple[str, ...]:
     means = (_number(group.before, 4), _number(group.after, 4))
     return (group.sub_task, group.profile.value, f"{group.episodes:,}", f"{group.moved:,}", *means)
 
 
-def _words(change: Change, entry: str) -> str:
+def _change_line(change: Change, entry: str) -> str:
     item = change.item
     score = f"{_number(change.before, 6)} -> {_number(change.after, 6)}"
     same = change.status_before == change.status_after
@@ -213,35 +207,35 @@ Examples:
 
 def show(
     run: Annotated[Path, typer.Argument(help="Run folder, or the file of a trajectory.")],
-    task_id: Annotated[str | None, typer.Argument(help="Task of the episode; left out for a file.")] = None,
-    model: Annotated[str | None, typer.Option(help="Model, where several ran the task.")] = None,
-    condition: Annotated[str | None, typer.Option(help="Condition, where the task was run under several.")] = None,
-    run_idx: Annotated[int | None, typer.Option(min=0, help="Repeat, where there are several.")] = None,
-    lines: Annotated[int, typer.Option(min=1, help="Lines of a prompt, of arguments or of a result to show.")] = 12,
+    task_id: Annotated[str | None, typer.Argument(help="Task id; left out for a trajectory file.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model, if several ran the task.")] = None,
+    condition: Annotated[str | None, typer.Option(help="Condition, if the task was run under several.")] = None,
+    run_idx: Annotated[int | None, typer.Option(min=0, help="Repeat, if there are several.")] = None,
+    lines: Annotated[int, typer.Option(min=1, help="Maximum lines to show of a prompt, arguments or a result.")] = 12,
     full: Annotated[bool, typer.Option("--full", help="Show every text in full.")] = False,
     edition: Annotated[
-        Path | None, typer.Option(help="Edition with the truth; by default the one that the run was made from.")
+        Path | None, typer.Option(help="Edition with the truth. Default: the edition of the run.")
     ] = None,
 ) -> None:
-    """Print one episode: its messages and tool calls, the verdict, the points that each part lost, and both answers."""
+    """Print one episode: messages, tool calls, verdict, points lost by part, and expected and submitted answers."""
     from finskillbench.errors import InputError
     from finskillbench.runs.postprocess.show import (
         Line,
         comparison,
         conversation,
         find_trajectory,
-        task_required_error,
-        row_of,
         labelled_task_of,
+        row_of,
+        task_required_error,
     )
     from finskillbench.runs.store.journal import read_trajectory
 
     if run.is_file():
         if not (task_id is None and model is None and condition is None and run_idx is None):
-            raise InputError(f"{run}: is one trajectory; leave the task and the options out")
+            raise InputError(f"{run}: is a trajectory file; leave out the task and the options")
         path = run
     elif not run.is_dir():
-        raise InputError(f"{run}: is not there; name a run folder, or a trajectory's own file")
+        raise InputError(f"{run}: does not exist; name a run folder or a trajectory file")
     elif task_id is None:
         raise task_required_error(run)
     else:
@@ -261,7 +255,7 @@ def show(
             typer.secho(line.text, bold=line.heading or None)
             cut = cut or line.cut
         if cut:
-            typer.echo("\nLines are left out; --full shows them.")
+            typer.echo("\nSome lines are omitted; --full shows them.")
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -241,8 +241,8 @@ def domain_checks(domain: Domain) -> dict[str, list[DomainCheck]]:
 def names_of_audits(names: Iterable[str] | None = None) -> tuple[str, ...]:
     """Return names of audit checks for some domains, or for all, in report order."""
     those = [one.name for one in domains()] if names is None else registered_names(names)
-    brought = (name for one in those for name in domain_checks(domain(one)))
-    return tuple(dict.fromkeys((LABELS, *AUDITS, *brought)))
+    domain_specific = (name for one in those for name in domain_checks(domain(one)))
+    return tuple(dict.fromkeys((LABELS, *AUDITS, *domain_specific)))
 
 
 def refuse_unknown_audits(checks: Collection[str], names: Iterable[str] | None = None) -> None:

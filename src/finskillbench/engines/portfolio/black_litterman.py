@@ -81,7 +81,7 @@ def picks_of(tickers: Sequence[str], views: Sequence[AnalystView], market_weight
             places = [place[symbol] for symbol in leg]
             shares = market_weights[places]
             if len(leg) > 1 and not (shares.min() >= 0 and shares.sum() > 0):
-                raise InputError(f"view {row}: {', '.join(leg)} have no market weights to share it out by")
+                raise InputError(f"view {row}: {', '.join(leg)} have no market weights to divide the leg by")
             matrix[row, places] = sign * shares / shares.sum() if len(leg) > 1 else sign
     quoted = np.array([view.expected - (cash if view.kind == "absolute" else 0.0) for view in views])
     return Picks(matrix, quoted, np.array([view.confidence for view in views]))

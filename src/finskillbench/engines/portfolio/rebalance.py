@@ -48,7 +48,7 @@ class TradingTerms:
         if (costs < 0).any():
             raise InputError("trading_costs_bps holds a negative cost; give basis points of the amount traded")
         if not (0 <= least < 1 and 0 < share < 1):
-            raise InputError("min_trade must be a fraction of NAV from 0, required_improvement lie between 0 and 1")
+            raise InputError("min_trade must be at least 0 and below 1, required_improvement above 0 and below 1")
         return cls(costs, least, share)
 
     def cost(self, weights: Floats, current: Floats) -> float:
@@ -86,7 +86,7 @@ def rebalance(problem: PortfolioProblem, trading: TradingTerms, *, most_programs
     `optimise` and `IntervalSearch.minimum`, and `InputError` if the current portfolio is optimal or limits count names.
     """
     if problem.limits.min_names is not None or problem.limits.max_names is not None:
-        raise InputError("min_names and max_names are no limits of a rebalancing with a minimum ticket; leave them out")
+        raise InputError("a rebalancing with min_trade does not support min_names and max_names; leave them out")
     current = require_array(problem.current, "current portfolio")
     target = optimise(problem, unique=False)
     value = required_value(problem, target.value, trading)
@@ -100,7 +100,9 @@ def required_value(problem: PortfolioProblem, target: float, trading: TradingTer
     """Return the required objective for a given optimum; raise `InputError` if there is no improvement to gain."""
     start = problem.value(require_array(problem.current, "current portfolio"))
     if not start > target + _SAME:
-        raise InputError("the objective of current_portfolio is no worse than the optimum's: nothing is to be gained")
+        raise InputError(
+            "the objective of current_portfolio is no worse than the optimum's: no improvement is possible"
+        )
     return start - trading.required_improvement * (start - target)
 
 

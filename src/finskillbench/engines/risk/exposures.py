@@ -52,7 +52,7 @@ _DECIMALS = 12
 CONVENTIONS: Mapping[str, str] = {
     "weights": "signed fractions of NAV; cash has no beta, sector, name or risk; w the weights, b the "
     "benchmark_weights, a = w - b the active weights of all names of the universe, S the covariance_matrix, annualised",
-    "magnitude": "stand-alone risk: the loss against the benchmark, or of liquidity_risk the loss of what is held, a "
+    "magnitude": "stand-alone risk: the loss against the benchmark (for liquidity_risk, on what is held), a "
     "fraction of NAV, at one standard deviation of a year's return of this exposure alone",
     "factor_tilt": "subject: the factor; magnitude |sum of a_i beta_i| x factor_volatility, betas by factor_exposures; "
     "evidence: sum of w_i beta_i, signed",
@@ -60,8 +60,8 @@ CONVENTIONS: Mapping[str, str] = {
     "names and 0 elsewhere, for a sector whose weight exceeds the benchmark's; evidence: its total weight, by "
     "sector_mapping",
     "single_name": "subject: the ticker; magnitude |a_i| sqrt(S_ii), for a name held; evidence: its weight, signed",
-    "concentration": f'subject: "{PORTFOLIO}"; magnitude sqrt(sum of a_i^2 S_ii), the active risk were no two names '
-    "related; evidence: the Herfindahl index, sum of squared weights of the holdings without cash",
+    "concentration": f'subject: "{PORTFOLIO}"; magnitude sqrt(sum of a_i^2 S_ii), the active risk if no two names '
+    "were correlated; evidence: the Herfindahl index, sum of squared weights of the holdings without cash",
     "liquidity_risk": f'subject: "{PORTFOLIO}"; magnitude sqrt(u\'S u), u_i the part of w_i, with its sign, beyond '
     f"{HORIZON} x {PARTICIPATION:g} x average_daily_volume_usd / total_nav: what cannot be sold in {HORIZON} sessions "
     f"at {PARTICIPATION:.0%} of volume; evidence: the illiquid share, sum of |u_i|",

@@ -30,8 +30,8 @@ PNL: Mapping[str, str] = {
     "by_sector": "one entry per sector held: the sum above over the holdings of the sector",
     "by_factor": "one entry per factor f: (sum over holdings of weight x beta_f) x factor_shocks_f; and one entry "
     '"sector_sensitivity": sum over holdings of weight x sector_sensitivities of its sector',
-    "additivity": "either attribution adds up to the P&L",
-    "shocks": "factor_shocks and sector_sensitivities are decimals (-0.2 is -20 %); market_shocks only describe",
+    "additivity": "each attribution adds up to the P&L",
+    "shocks": "factor_shocks and sector_sensitivities are decimals (-0.2 is -20 %); market_shocks are descriptive only",
 }
 """Definitions of the P&L, shown to agents."""
 MISSING_BETAS = {
@@ -45,7 +45,7 @@ MISSING_SENSITIVITIES = {
 OPTIONS = {
     "option_overlay": "the P&L also has the portfolio's puts on the market, revalued at once and in full: sum of "
     "notional x (V(1 + s, stressed_volatility) - V(1, implied_volatility)), s = the shock to mkt_rf; notional is a "
-    "decimal of NAV beside holdings and cash, negative where puts are sold; either attribution has it as one entry "
+    "decimal of NAV, separate from holdings and cash, negative if puts are sold; each attribution has it as one entry "
     f'"{OVERLAY}"',
     "option_value": "V(F, vol) = K N(-d2) - F N(-d1), a put by Black's formula without interest and dividends on an "
     "index at F, which is 1 today: K = strike, T = years, d1 = ln(F / K) / (vol sqrt(T)) + vol sqrt(T) / 2, "

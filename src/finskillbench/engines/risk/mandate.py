@@ -179,7 +179,7 @@ def _contradictions(mandate: RiskMandate, names: int) -> list[str]:
             f"a holding of at least {floor:g} and at most {cap:g}",
         )
     if fewest > names:
-        found.append(f"name_count asks for {fewest:g} holdings of a universe of {names} names")
+        found.append(f"name_count requires {fewest:g} holdings of a universe of {names} names")
     if available is not None and fewest * smallest > available + _SLACK:
         other = ConstraintKind.POSITION_LIMIT_MIN if floor else ConstraintKind.GROSS_EXPOSURE_MAX
         clash(ConstraintKind.NAME_COUNT, other, f"{fewest:g} holdings of at least {smallest:g} exceed {available:g}")

@@ -56,7 +56,7 @@ def semicontinuity_of(mandate: RiskMandate, names: int) -> Semicontinuity | None
     if smallest is not None and smallest > 0:
         if counts is not None and smallest < HOLDING_THRESHOLD:
             raise InputError(
-                f"position_limit_min is {smallest:g}; beside a name_count give at least {HOLDING_THRESHOLD:g}"
+                f"position_limit_min is {smallest:g}; with a name_count give at least {HOLDING_THRESHOLD:g}"
             )
         return Semicontinuity(0.0, smallest, least, most, gap=True)
     if least == 0 and most >= names:

@@ -57,7 +57,7 @@ class TradingRules:
         least, most = inside.bounds
         if least > most or (headroom > 0 and inside.value is not None and inside.value <= 0):
             raise InputError(
-                f"trading_terms: a headroom of {headroom:g} leaves nothing of {limit.kind}; give a smaller one"
+                f"trading_terms: a headroom of {headroom:g} uses up {limit.kind}; give a smaller one"
             )
         return inside
 
@@ -75,7 +75,7 @@ def terms_from(data: object, tickers: Sequence[str], mandate: RiskMandate) -> Tr
     for name in headroom:
         if name not in known or known[name] not in HEADROOM_KINDS:
             raise InputError(
-                f"trading_terms: headroom names {name!s:.40}; give limits of the mandate that values drift over"
+                f"trading_terms: headroom names {name!s:.40}; name only limits of the mandate whose values drift"
             )
     return TradingRules(costs, ticket, {known[name]: _size(headroom, name) for name in headroom})
 

@@ -1,8 +1,7 @@
 """Baseline programs: they answer at once, cost nothing, and count estimated tokens.
 
-`baseline/nop` submits nulls, the lower bound of every report. `baseline/trivial` and `baseline/heuristic` are minimal
-strategies without skills or scripts. `Textbook` and `Trapped` play a subtask's procedures with deliberate faults. A
-program depends only on the messages of the conversation.
+`baseline/nop` is the lower bound of every report. `baseline/trivial` and `baseline/heuristic` use no skills or scripts.
+`Textbook` and `Trapped` play a subtask's procedures with deliberate faults.
 """
 
 from __future__ import annotations
@@ -40,17 +39,11 @@ def appended_of(messages: Sequence[Message]) -> str:
 
 
 def _opening(messages: Sequence[Message]) -> str:
-    """Return the first user message without its budget line."""
     return _LEFT.sub("", next(message.content for message in messages if message.role == "user"))
 
 
 def sub_task_of(messages: Sequence[Message]) -> str:
-    """Return the subtask named by the task prompt.
-
-    Raises
-    ------
-    ProviderError : the prompt names none.
-    """
+    """Return the subtask named by the task prompt; raises `ProviderError` if there is none."""
     found = _SUB_TASK.search(prompt_of(messages))
     if found is None:
         raise ProviderError("baseline: the task prompt names no subtask", Cause.BAD_REQUEST)
@@ -97,10 +90,7 @@ def parsed(result: str) -> object:
 
 
 def naive_answer(naive: Naive | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer from the fields read; empty without `naive` or with a missing field.
-
-    Imported episodes may name a mandate or a scenario without its numbers.
-    """
+    """Return the answer from the fields read; empty without `naive`, or for imported episodes with missing numbers."""
     try:
         return dict(naive.answer(fields)) if naive is not None else {}
     except KeyError:
@@ -131,10 +121,7 @@ def submit(answer: Any) -> Turn:
 
 
 class Program(ABC):
-    """A program in place of a model: stateless, with decisions based on the conversation alone.
-
-    Its tokens are an estimate of a language model's, see `finskillbench.harness.prompts.tokens`; its price is zero.
-    """
+    """A program in place of a model: stateless, free, with estimated token counts."""
 
     name: ClassVar[str]
 
@@ -161,11 +148,7 @@ class Nop(Program):
 
 
 class Trivial(Program):
-    """`baseline/trivial`: the best answer that ignores the episode's numbers.
-
-    Equal weights, all constraints met, the portfolio unchanged, everything compliant, nothing unusual. It reads at most
-    the fields that list the names.
-    """
+    """`baseline/trivial`: the best answer that ignores the episode's numbers, such as equal weights or no trades."""
 
     name = "baseline/trivial"
 
@@ -182,8 +165,7 @@ class Heuristic(Program):
     """`baseline/heuristic`: the fixed recipe with the highest score, fitted on another seed by
     `benchmarks/heuristics.py`.
 
-    Recipes are sums and simple formulas, for example an optimum without correlations, or weights times a usual
-    volatility.
+    Recipes are simple formulas, for example an optimum without correlations.
     """
 
     name = "baseline/heuristic"
@@ -228,10 +210,7 @@ def can_play(offered: Sequence[ToolSpec]) -> bool:
 
 
 def next_turn(procedure: Procedure, messages: Sequence[Message], offered: Sequence[ToolSpec]) -> Turn | None:
-    """Return the next turn by replaying the procedure on the results so far.
-
-    None if it cannot continue because a script returned an error, as when its package is not mounted.
-    """
+    """Return the next turn by replaying the procedure on the results so far; None after a script's error."""
     playing = procedure()
     try:
         calls = next(playing)
@@ -252,7 +231,6 @@ def _call(number: int, planned: ProcedureCall, offered: set[str]) -> ToolCall:
 
 
 def _results_by_turn(messages: Sequence[Message]) -> list[list[Mapping[str, Any]]]:
-    """Return the results of each turn's calls, in the order of the calls."""
     turns: list[list[Mapping[str, Any]]] = []
     for message in messages:
         if message.role == "assistant":

@@ -1,10 +1,8 @@
 """`baseline/reference`: follows a skill's documents, or uses plain arithmetic without one.
 
-It plays a subtask's own procedure if scripts can be run. Otherwise, with a curated skill, it loads the document and
-finds its task in the document's table. It runs the script of that row on the row's fields and submits the row's keys.
-Without a skill it computes the subtask's no-skill baseline (inverse variances, the benchmark, sums, figures read
-hastily). If there is none and the printed definitions are complete, it derives the answer from them. Reports use it as
-upper bound and as no-skill reference.
+It plays a subtask's own procedure if scripts can be run. Otherwise it finds its task in the table of a loaded skill,
+runs that row's script on the row's fields and submits its keys. Without a skill it computes the no-skill baseline, or
+derives the answer from complete printed definitions.
 """
 
 from __future__ import annotations
@@ -90,14 +88,12 @@ class Reference(Program):
 
 
 def _wanted(subtask: Subtask, messages: Sequence[Message]) -> tuple[str, ...]:
-    """Return the fields to read without a skill: those of the no-skill baseline, or all printed ones."""
     if subtask.baselines.no_skill is not None:
         return subtask.baselines.no_skill.fields
     return printed_fields(messages) if subtask.rederive is not None else ()
 
 
 def _unaided(subtask: Subtask, read: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the answer without a skill: the no-skill baseline, or a derivation from the printed definitions."""
     if subtask.baselines.no_skill is not None or subtask.rederive is None:
         return naive_answer(subtask.baselines.no_skill, read)
     try:
@@ -155,7 +151,6 @@ def find_recipe(document: str, sub_task: str) -> Recipe | None:
 
 @lru_cache(maxsize=64)
 def _recipes(document: str) -> Mapping[str, Recipe]:
-    """Return the rows of a skill's tables by subtask."""
     found: dict[str, Recipe] = {}
     for line in document.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]

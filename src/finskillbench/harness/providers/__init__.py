@@ -1,1 +1,1 @@
-"""Language models behind a provider's API, what they cost and how they fail."""
+"""Language models behind providers' APIs: calls, prices and failures."""

@@ -1,21 +1,10 @@
-"""Bounds on traffic with a provider's server: no redirect, no compression, a limit on bytes, one reader of replies.
+"""Bound and time the traffic with a provider's server, and adapt Inspect's batch interface.
 
-Every successful reply is checked and repaired by `finskillbench.harness.providers.replies` before the client parses it.
+Most providers' clients follow redirects to any host, with conversation and key, and decompress any body. Their httpx
+transport is replaced here: no redirect, no compression, a limit on bytes.
 
-The clients of most providers follow redirects to any host, with the conversation and the key, and unpack whatever is
-packed. They stand on httpx or its successor, whose transport is the place where every byte passes.
-
-How long a server took to answer, by the kernel's own clock.
-
-A busy process hears of an answer late, by as long as the others in its event loop, or on its machine, take. The kernel
-notes when the last byte of a request went out and when the last byte of an answer came in, whoever is busy.
-
-What Inspect's adapters of batch interfaces lack: one failed line must not fail a batch, and nothing is printed.
-
-A batch of OpenAI's, and of those who copy it, is a file with a line for each request. A line of a refused request has
-the refusal in place of an answer, one of a request that was not reached in time has a word in place of a status.
-Inspect reads both as an answer, stumbles, and gives up the whole batch: a thousand paid calls for one that was too
-long. Here each line fails or succeeds by itself.
+OpenAI-style batches are files with one line per request. On lines of failed requests Inspect gives up the whole batch;
+here each line fails or succeeds separately.
 """
 
 from __future__ import annotations
@@ -33,19 +22,15 @@ from finskillbench.redaction import logger
 
 _TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)
 _LAST_SENT, _LAST_RECEIVED = 44, 52
-"""Where Linux' `struct tcp_info` holds how many milliseconds ago data were last sent and received."""
+"""Offsets in Linux' `struct tcp_info` of the milliseconds since data were last sent and received."""
 _BYTES = 104
-"""Of the structure as all kernels in use have it; later fields follow."""
 
 
 def answer_seconds(response: Any) -> float | None:
-    """Seconds from the last byte of a request to the last byte of its answer, which has just been read whole.
+    """Return the seconds from the last byte of a request to the last byte of its complete answer, by the kernel's
+    clock.
 
-    Known on Linux, of HTTP/1.1 without a proxy in this process: requests that share a connection share its times.
-
-    Parameters
-    ----------
-    response : of httpx or its successor, whose connection is still its own.
+    Known only on Linux for HTTP/1.1 without a proxy; a busy process would notice the answer late.
     """
     stream: Any = response.extensions.get("network_stream")
     connection: Any = None if stream is None else stream.get_extra_info("socket")
@@ -56,25 +41,25 @@ def answer_seconds(response: Any) -> float | None:
         (sent,), (received,) = (struct.unpack_from("=I", tcp_info, place) for place in (_LAST_SENT, _LAST_RECEIVED))
     except (OSError, struct.error):
         return None
-    # Equal times are those of an answer within a tick, or of a kernel that fills in nothing.
+    # Equal times mean an answer within one tick, or a kernel that leaves the fields empty.
     return (sent - received) / 1e3 if sent > received else None
 
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
-"""A hundred times the longest answer of a model, its encrypted reasoning included."""
+"""About a hundred times the longest answer of a model, including encrypted reasoning."""
 MAX_BATCH_BYTES = 1024 * 1024 * 1024
-"""Of the answers to a batch, which come in one file: some 20 KB each of 50,000, the most that a batch holds."""
+"""Limit of a batch's answers in one file: some 20 KB for each of at most 50,000."""
 _PACKAGES = ("httpx", "httpx2")
 
 
 class OversizedAnswerError(Exception):
-    """An answer beyond the bound, or packed although plain text was asked for."""
+    """An answer beyond the byte limit, or one compressed against the request."""
 
 
 def bound_answers(client: object, on_answer: Callable[[float], None], max_bytes: int = MAX_ANSWER_BYTES) -> bool:
-    """Bound every answer to a provider's client to `most` bytes, once; False where it stands on another HTTP library.
+    """Bound answers to a provider's client to `max_bytes`, once; return False for another HTTP library.
 
-    `took` is called, in the context of the request, with the seconds that its answer took.
+    `on_answer` receives the seconds of each answer, in the context of its request.
     """
     http: Any = getattr(client, "_client", None)
     package = next((kind.__module__.partition(".")[0] for kind in type(http).__mro__ if _is_client(kind)), None)
@@ -97,7 +82,7 @@ def _bounded(
     send: Callable[[Any], Awaitable[Any]], stream_type: Any, on_answer: Callable[[float], None], max_bytes: int
 ) -> Callable[[Any], Awaitable[Any]]:
     class Bounded(stream_type):
-        """A body that ends with an error where it passes the bound, or states a failure."""
+        """Body that raises an error beyond the byte limit or for a stated failure."""
 
         def __init__(self, response: Any, path: str, started: float) -> None:
             self._response, self._body, self._path, self._started = response, response.stream, path, started
@@ -124,7 +109,7 @@ def _bounded(
             await self._body.aclose()
 
     async def handle_async_request(request: Any) -> Any:
-        # A packed body may unpack to a thousand times its size: none is asked for, and none is taken.
+        # Refuse compression: a small body may expand to a thousand times its size.
         request.headers["accept-encoding"] = "identity"
         started = time.perf_counter()
         response = await send(request)
@@ -140,15 +125,15 @@ def _bounded(
 
 _LOG = logger(__name__)
 BATCH_PROVIDERS = ("anthropic", "google", "grok", "openai", "together")
-"""Those for whose batch interface the pinned Inspect has an adapter."""
+"""Providers whose batch interface the pinned Inspect supports."""
 BATCH_SECONDS = 26 * 3600.0
-"""A batch is answered within a day, or expires; two hours more for what waits before and after it."""
+"""A batch is answered within a day or expires; two hours cover the waits before and after it."""
 BATCH_RETRIES = 8
-"""Of asking how a batch stands, and of its results: a failure there would fail all that is in it."""
+"""Retries of requests for a batch's status and results, whose failure would fail the whole batch."""
 
 
 def prepare_batches() -> None:
-    """Have Inspect read each line by itself, and tell our log, not the terminal, how batches stand."""
+    """Make Inspect read each batch line separately and report batch status to the log, not the terminal."""
     from inspect_ai.model._providers._openai_batch import OpenAIBatcher
     from inspect_ai.model._providers.util.batch_log import set_batch_log_callback
 
@@ -160,11 +145,9 @@ def prepare_batches() -> None:
 
 
 _parsers: list[Any] = []
-"""Inspect's own reader of a line."""
 
 
 def _line(self: Any, line: dict[str, Any]) -> tuple[str, Any]:
-    """The id of a request, and its answer or why there is none."""
     name = str(line.get("custom_id"))
     try:
         refusal = _refusal(self, line)
@@ -173,12 +156,11 @@ def _line(self: Any, line: dict[str, Any]) -> tuple[str, Any]:
         response = line["response"]
         body = repaired(response["body"], chat="output" not in response["body"])
         return _parsers[0](self, {**line, "response": {**response, "body": body}})
-    except Exception as failure:  # noqa: BLE001 - whatever an answer lacks is its own call's failure
+    except Exception as failure:  # noqa: BLE001 - an incomplete answer fails its own call only
         return name, failure
 
 
 def _refusal(batcher: Any, line: dict[str, Any]) -> Exception | None:
-    """Why a request has no answer, None where it has one."""
     error: dict[str, Any] | None = line.get("error")
     if error is not None and not isinstance(error.get("code"), int):
         return ProviderError(f"{error.get('code')}: {error.get('message')}", Cause.TIMEOUT)
@@ -194,7 +176,7 @@ def _refusal(batcher: Any, line: dict[str, Any]) -> Exception | None:
 
 
 def batch_failure(error: Exception, name: str) -> ProviderError | None:
-    """What Inspect tells in words alone, a batch that was refused whole or a line of Google's; else None."""
+    """Convert failures that Inspect reports as text only, such as a refused batch; None for others."""
     if isinstance(error, ProviderError):
         return ProviderError(f"{name}: {error}", error.cause)
     if type(error) is RuntimeError:

@@ -1,12 +1,11 @@
-"""The cause of a failure at a provider, read from the exception that its package raised.
+"""Determine the cause of a provider failure from the exception of its package.
 
-Every provider's package has classes of its own, and each brings another HTTP client. An exception is therefore read
-by what all of them carry: the chain of its causes, an HTTP status, response headers, and where there was no answer at
-all, the class by its qualified name, since importing ten packages to compare classes would cost seconds.
+The chain of causes is searched for an HTTP status, response headers and class names; importing ten packages to compare
+classes would take seconds.
 
-The precedence, for failures with an error status and for those stated inside a reply of status 200 alike: words for
-an empty account; the HTTP status, or the one that the reply states; the code or type that is stated; the class of the
-exception; words for what happened. A failure stated without any of these is the server's.
+Order of precedence, also for failures stated in a reply of status 200: phrases for an empty account; the HTTP status,
+or the one stated in the reply; the stated code or type; the exception's class; other phrases. Other stated failures
+count as the server's.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _LONGEST_MESSAGE = 400
 _CLIENTS = frozenset(
     {"httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "botocore", "urllib3", "openai", "anthropic", "groq"}
 )
-"""Packages whose exceptions are known by name; `_PRECISE` and `_VAGUE` hold the names."""
+"""Packages whose exceptions are identified by the names in `_PRECISE` and `_VAGUE`."""
 _PRECISE: Mapping[str, Cause] = MappingProxyType(
     {
         "ConnectError": Cause.CONNECTION,
@@ -59,10 +58,7 @@ _PRECISE: Mapping[str, Cause] = MappingProxyType(
 _VAGUE: Mapping[str, Cause] = MappingProxyType(
     {"APITimeoutError": Cause.TIMEOUT, "APIConnectionError": Cause.CONNECTION, "APIError": Cause.SERVER}
 )
-"""Classes that stand for several causes: they count only where the chain tells nothing better.
-
-An `APIError` without a status was stated inside a stream.
-"""
+"""Classes with several possible causes, used only if the chain has nothing more precise."""
 _BUILT_IN: tuple[tuple[type[BaseException], Cause], ...] = (
     (OversizedAnswerError, Cause.MALFORMED),
     (TimeoutError, Cause.TIMEOUT),
@@ -72,7 +68,7 @@ _BUILT_IN: tuple[tuple[type[BaseException], Cause], ...] = (
     (json.JSONDecodeError, Cause.MALFORMED),
     (UnicodeDecodeError, Cause.MALFORMED),
     (ValidationError, Cause.MALFORMED),
-    # Inspect reads answers without checking their shape first: what it stumbles over is a wrong shape.
+    # Inspect does not check the shape of answers; these exceptions mean a wrong shape.
     (TypeError, Cause.MALFORMED),
     (AttributeError, Cause.MALFORMED),
     (LookupError, Cause.MALFORMED),
@@ -93,13 +89,12 @@ _CODES: Mapping[str, Cause] = MappingProxyType(
         **dict.fromkeys(("invalid_argument", "invalid_request_error", "badrequesterror"), Cause.BAD_REQUEST),
     }
 )
-"""Codes and types of errors that came without an HTTP status, in lower case: in a reply, in a stream, over gRPC."""
+"""Lower-case codes and types of errors without an HTTP status: in a reply, in a stream, over gRPC."""
 _PHRASES: tuple[tuple[tuple[str, ...], Cause], ...] = (
     (("rate limit", "rate-limit", "too many requests"), Cause.RATE_LIMIT),
     (("unauthorized", "api key", "authentication"), Cause.AUTH),
     (("timed out", "timeout"), Cause.TIMEOUT),
 )
-"""Wordings of failures that state neither a status nor a code."""
 _STATUSES: Mapping[int, Cause] = MappingProxyType(
     {
         401: Cause.AUTH,
@@ -115,7 +110,7 @@ _NO_CREDIT = (
     *("credit balance is too low", "exceeded your current quota"),
 )
 _NO_CALL = "tool_use_failed"
-"""Groq's code for a call of the model that cannot be read, which is the model's mistake and not the provider's."""
+"""Groq's code for an unreadable tool call, a mistake of the model and not of the provider."""
 _TOO_LONG = (
     "context_length_exceeded",
     "maximum context length",
@@ -126,11 +121,11 @@ _TOO_LONG = (
     "input is too long",
     "input length",
 )
-"""How servers say that a conversation is too long; Inspect knows only some of them."""
+"""Phrases of servers for a conversation that is too long; Inspect knows only some of them."""
 
 
 def provider_error(error: BaseException, name: str) -> ProviderError:
-    """Name the cause of what the model called `name` raised, in one line."""
+    """Convert an exception of the model called `name` to one line with a cause."""
     chain = list(_chain(error))
     status = next((found for link in chain if (found := _status(link)) is not None), None)
     stated = _stated(chain)
@@ -143,7 +138,7 @@ def provider_error(error: BaseException, name: str) -> ProviderError:
 
 
 def is_overflow(error: BaseException) -> bool:
-    """Whether a refused request was refused for the length of its conversation."""
+    """Return True if a request was refused for the length of its conversation."""
     chain = list(_chain(error))
     stated = _stated(chain)
     statuses = {_status(link) for link in chain} if stated is None else {stated.status or 400}
@@ -152,7 +147,7 @@ def is_overflow(error: BaseException) -> bool:
 
 
 def failed_call(error: BaseException) -> str | None:
-    """Return what the model wrote in place of a call that its server could read; None for any other failure."""
+    """Return the model's text in place of a readable tool call; None for any other failure."""
     bodies = [body for link in _chain(error) if is_object(body := getattr(link, "body", None))]
     return next((str(body.get("failed_generation") or "") for body in bodies if body.get("code") == _NO_CALL), None)
 
@@ -183,12 +178,10 @@ def _cause(chain: list[BaseException], status: int | None, text: str) -> Cause:
 
 
 def _stated(chain: list[BaseException]) -> ReplyError | None:
-    """Return the failure that a reply of status 200 states, None where there was no such reply."""
     return next((link for link in chain if isinstance(link, ReplyError)), None)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The exception and the causes it was raised from, the outermost first."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
@@ -218,7 +211,7 @@ def _status(error: BaseException) -> int | None:
 
 
 def _response_metadata(response: object) -> Mapping[str, Any]:
-    """What Bedrock's package says of a response, which is a mapping there; empty for everybody else's."""
+    """Return the metadata of a Bedrock response, which is a mapping; empty for other providers."""
     return response.get("ResponseMetadata", {}) if is_object(response) else {}
 
 
@@ -235,7 +228,7 @@ def _codes(error: BaseException) -> Iterator[str]:
 
 
 def _retry_after(chain: list[BaseException]) -> float | None:
-    """Seconds that the provider asked to wait for: milliseconds, seconds or a date, as its headers give it."""
+    """Return the requested wait in seconds, from headers in milliseconds, seconds or as a date."""
     for link in chain:
         headers = _headers(link)
         for field, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
@@ -268,10 +261,7 @@ def _headers(error: BaseException) -> Mapping[str, str]:
 
 
 def _text(chain: list[BaseException]) -> str:
-    """What the provider said: the innermost link that carries a status, else the innermost that says anything.
-
-    Outer links repeat it, and Inspect's own adds the whole request.
-    """
+    """Return the message of the innermost exception with a status or any message; outer ones add the whole request."""
     informative = [link for link in chain if _status(link) is not None] or chain
     for link in reversed(informative):
         if str(link).strip():

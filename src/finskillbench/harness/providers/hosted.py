@@ -1,18 +1,12 @@
 """Language models behind a provider's API, through Inspect's model layer.
 
-One call of `Hosted.generate` is one HTTP request: the retries of the provider's package and those of Inspect are
-switched off, since the loop makes its own (`finskillbench.harness.failures`). Three exceptions are beyond Inspect's
-settings: Anthropic is asked for the count of thought tokens, which is free; Google is asked again after a malformed
-function call, and both answers are counted; Bedrock's package retries by itself. In a batch a call is one line of the
-file that Inspect sends, and how the batch stands is asked as often as it takes. Temperature 0 is left out by Inspect
-where a model takes none (Anthropic, and OpenAI's reasoning models).
+One call of `Hosted.generate` is one HTTP request, without retries by the provider's package or Inspect, since the loop
+retries. Three exceptions are outside Inspect's settings. Anthropic gets a free request that counts reasoning tokens,
+Google is called again after a malformed function call with both answers counted, and Bedrock's package retries.
 
-Inspect and its 80 packages are imported when the first model is made, never with this module. Keys come from the
-environment; Inspect's `.env` file is not read, since only its own commands do that.
-
-Inspect reads tool calls leniently: it mends broken JSON and takes a bare word for the first parameter. Here the agent
-gets its own text back, taken from the provider's raw answer, so that it hears of an error and an answer is scored
-as it was written.
+Inspect and its 80 packages are imported with the first model. Keys come from the environment; Inspect's `.env` file is
+not read. Inspect repairs broken JSON in tool calls. Here the original text is taken from the raw answer, so that
+answers are scored as written.
 """
 
 from __future__ import annotations
@@ -55,14 +49,14 @@ _LOG = logger(__name__)
 
 EXTRA = 'make llm, or: pip install "finskillbench[llm]"'
 _NO_KEY = "none"
-"""The key sent to a server that was named by its address, where the environment has none."""
+"""Key for a server given by address if the environment has none."""
 _MODEL_ARGUMENTS: dict[str, dict[str, Any]] = {"grok": {"disable_retry": True}}
-"""Constructor arguments of single providers; xAI's package retries inside gRPC unless told otherwise."""
+"""Constructor arguments of single providers; xAI's package retries inside gRPC by default."""
 
 
 @dataclass(slots=True)
 class _Exchange:
-    """What one request brought, beside what Inspect makes of it."""
+    """Raw data of one request that Inspect does not return."""
 
     call: ModelCall | None = None
     error: Exception | None = None
@@ -70,7 +64,6 @@ class _Exchange:
 
 
 _exchange: ContextVar[_Exchange] = ContextVar("finskillbench_exchange")
-"""The request in flight."""
 
 
 def _add_seconds(seconds: float) -> None:
@@ -79,23 +72,17 @@ def _add_seconds(seconds: float) -> None:
 
 
 def _ignore_seconds(seconds: float) -> None:
-    """Takes the time of a request that is no single call's."""
+    """Ignore the duration of a request that serves several calls."""
 
 
 class Hosted:
     """A language model behind an API, called by its Inspect name `provider/model`.
 
-    One object holds one connection pool and serves any number of episodes at once; it keeps nothing between calls.
-    Close it in the event loop that used it; it may then be used again in another.
+    It serves concurrent episodes. Close it in the event loop that used it; afterwards another event loop can use it.
     """
 
     def __init__(self, name: str, options: ModelOptions) -> None:
-        """Set the model up without a request.
-
-        Raises
-        ------
-        InputError : the extra is not installed, the provider is unknown, its package or its key is missing.
-        """
+        """Construct the model without a request; raises `InputError` for a missing extra, package or key."""
         self.name = name
         self.provider = name.partition("/")[0]
         if options.batch and self.provider not in bounds.BATCH_PROVIDERS:
@@ -122,12 +109,7 @@ class Hosted:
         max_tokens: int | None = None,
         repeat: int = 0,
     ) -> Turn:
-        """Answer the conversation so far with exactly one request.
-
-        Raises
-        ------
-        ProviderError : no usable answer came; its cause says why.
-        """
+        """Answer the conversation with exactly one request; raises `ProviderError` without a usable answer."""
         turn = await self._request_turn(messages, tools, tool_choice, max_tokens, repeat)
         if self._cache is not None and turn.usage.input_tokens:
             redact = redactor_of_process()
@@ -146,7 +128,7 @@ class Hosted:
         max_tokens: int | None,
         repeat: int,
     ) -> Turn | None:
-        """The answer to the same request that was kept, as `finskillbench.harness.model.Recalling`."""
+        """Return the cached answer to the same request, as `finskillbench.harness.model.Recalling`."""
         if self._cache is None:
             return None
         cached = self._cache.find(self._request_key(messages, tools, tool_choice, max_tokens, repeat))
@@ -172,11 +154,11 @@ class Hosted:
         max_tokens: int | None,
         repeat: int,
     ) -> bytes:
-        """All that decides an answer, as bytes that are the same for the same request."""
+        """Return everything that determines an answer, as bytes in a canonical form."""
         conversation = [
             (each.role, each.content, each.tool_calls, each.tool_call_id, _replayed(each.replay)) for each in messages
         ]
-        # The address may come from the environment, where no argument tells it.
+        # The address may come from the environment and is then missing in the arguments.
         address = str(getattr(getattr(self._model.api, "client", None), "base_url", self._model.api.base_url))
         request = (
             self.name,
@@ -209,7 +191,7 @@ class Hosted:
         exchange = _Exchange()
         token = _exchange.set(exchange)
         try:
-            # In a task of its own: Inspect keeps a transcript of every call in the context it runs in, without end.
+            # A separate task: Inspect keeps an unbounded transcript of calls in the context of the caller.
             request = asyncio.create_task(
                 self._model.generate(
                     to_chat(messages),
@@ -242,19 +224,18 @@ class Hosted:
             await self._model.api.aclose()
 
     async def _generate_once(self, *args: Any, **kwargs: Any) -> ModelOutput:
-        """The provider's own `generate`: a single request, its raw answer kept, its failure set aside.
+        """Replace the adapter's `generate`: make a single request, keep its raw answer, defer its failure.
 
-        Inspect hands the raw answer, which alone has the tool calls as they were written, to the caller of the
-        provider and not to that of the model. An exception it would render with all local variables, which takes
-        0.3 to 1.6 s of CPU time: it is raised after Inspect, which sees an empty answer.
+        Only the adapter's caller gets the raw answer with the tool calls as written. Inspect would render an exception
+        with all local variables, in 0.3 to 1.6 s of CPU time.
         """
         from inspect_ai.model import ModelOutput
 
         client: Any = getattr(self._model.api, "client", None)
-        # Set each time: Inspect makes some clients late, and makes them anew when keys are renewed.
+        # Set on each call: Inspect creates some clients late, and again when keys are renewed.
         if client is not None and hasattr(client, "max_retries"):
             client.max_retries, client.timeout = 0, self._request_timeout
-        # A batch is waited for in the context of whichever call came first: its seconds are nobody's.
+        # A batch is awaited in the context of its first caller; its duration belongs to no single call.
         if self._batch:
             bound_answers(client, _ignore_seconds, MAX_BATCH_BYTES)
         else:
@@ -291,29 +272,28 @@ class Hosted:
         from finskillbench.harness.providers.inspect_words import from_usage
 
         if output.usage is None:
-            # A refused request is not billed; of any other answer the price is unknown, unless none is ever asked.
+            # A refused request is not billed; for other answers the price is unknown, unless the model is free.
             if output.stop_reason == "model_length":
                 return FREE
             return Usage(cost_usd=0.0 if self.price == NO_CHARGE else None)
         usage = from_usage(output.usage)
         message = output.message
         if not is_possible(usage) or not usage.input_tokens or not (usage.output_tokens or _is_empty(message)):
-            return Usage()  # counts that cannot be those of this answer say nothing of its price
+            return Usage()  # impossible counts give no price
         return replace(usage, cost_usd=None if self.price is None else self.price.cost(usage))
 
 
 def _inspect_model(name: str, options: ModelOptions) -> Any:
-    """The Inspect model, not shared with anybody."""
     if find_spec("inspect_ai") is None:
         raise InputError(f"model {name!r} needs the extra llm; install it: {EXTRA}")
     from finskillbench.harness.providers.inspect_words import disable_strict_tools
 
-    # Pydantic warns of an answer of another shape, and quotes it on standard error, a key in it and all.
+    # Pydantic prints answers of unexpected shape to standard error, including any key in them.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings")
     check_model_args(options.model_args)
     if options.batch:
         bounds.prepare_batches()
-    # Inspect could not take back in one call what holds in all of them.
+    # Inspect cannot unset for one call an option that is set for all.
     config = fixed_config(options).model_copy(update={"reasoning_tokens": None})
     arguments = _MODEL_ARGUMENTS.get(name.partition("/")[0], {})
     model = _constructed(name, options.base_url, config=config, **arguments)
@@ -327,26 +307,24 @@ def _inspect_model(name: str, options: ModelOptions) -> Any:
 def _constructed(name: str, base_url: str | None, **arguments: Any) -> Any:
     from inspect_ai.model import get_model
 
-    # A server named by its address often wants no key, but every package wants one to send.
+    # Local servers often need no key, but every package sends one.
     keys = [None] if base_url is None else [None, _NO_KEY]
     failures: list[str] = []
     for key in keys:
         try:
             return get_model(name, base_url=base_url, api_key=key, memoize=False, **arguments)
-        except Exception as error:  # noqa: BLE001 - whatever a constructor dislikes is reported in one line
+        except Exception as error:  # noqa: BLE001 - constructors may raise anything
             _LOG.debug("model %s cannot be constructed", name, exc_info=True)
             failures.append(_plain(error))
     raise InputError(f"model {name!r} cannot be used: {failures[0]}")
 
 
 def _plain(error: Exception) -> str:
-    """An error's text in one line, without the colours that Inspect writes into it."""
     text = " ".join(re.sub(r"\[/?[a-z][a-z ]*\]", "", str(error)).split())
     return text.removeprefix("ERROR: ") or type(error).__name__
 
 
 def _replayed(replay: object | None) -> str | None:
-    """What goes back to the provider in its own form, as JSON text."""
     return None if replay is None else cast("ChatMessageAssistant", replay).model_dump_json()
 
 
@@ -355,11 +333,7 @@ def _is_empty(message: ChatMessageAssistant) -> bool:
 
 
 def _tool_calls(message: ChatMessageAssistant, call: ModelCall | None) -> tuple[ToolCall, ...]:
-    """The calls with their arguments as the model wrote them.
-
-    Where the provider hands over parsed arguments (Anthropic, Google) there is no other text than theirs, written
-    again; strings inside, such as a submitted answer, are unchanged by that.
-    """
+    """Return the calls as the model wrote them; parsed arguments (Anthropic, Google) are serialized again."""
     from finskillbench.harness.providers.inspect_words import from_call
 
     raw = list(_raw_calls(call.response)) if call is not None and call.response is not None else []
@@ -371,7 +345,7 @@ def _tool_calls(message: ChatMessageAssistant, call: ModelCall | None) -> tuple[
 
 
 def _raw_calls(response: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Name and argument text of each call in a raw answer of OpenAI's two protocols; none in any other."""
+    """Yield name and argument text of each call in a raw answer of OpenAI's two protocols."""
     choices = response.get("choices")
     items: list[Any] = []
     if is_array(choices) and choices:

@@ -1,9 +1,7 @@
-"""Our messages, tools and tokens in Inspect's words and back; the one place where the two are translated.
+"""Convert messages, tools and tokens to Inspect's types and back; importing it takes seconds.
 
-This module imports Inspect, which takes seconds: whoever may do without it imports this where it is needed.
-
-Inspect keeps the arguments of a tool call as an object, we keep the text that the model wrote. A text that is no
-object, or one nested deeper than Inspect can write down, travels whole in `parse_error`.
+Inspect keeps the arguments of a tool call as an object, this package the model's text. Other text, or too deeply nested
+JSON, is kept in `parse_error`.
 """
 
 from __future__ import annotations
@@ -38,10 +36,9 @@ _STOPS: dict[str, Stop] = {
 
 
 def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:
-    """A conversation for Inspect; what a model of Inspect said goes back as it came.
+    """Convert a conversation to Inspect; turns of Inspect models are unchanged.
 
-    A message's id is its place, so that the same conversation is written down the same way twice, and a tool's answer
-    names the tool of the call before it.
+    Message ids are positions, so that the same conversation always has the same form.
     """
     names: dict[str | None, str] = {}
     chat: list[ChatMessage] = []
@@ -68,7 +65,7 @@ def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:
 
 
 def to_call(call: ToolCall) -> InspectCall:
-    """A tool call for Inspect."""
+    """Convert a tool call to Inspect."""
     arguments = _object(call.arguments)
     if arguments is None:
         return InspectCall(id=call.id, function=call.name, arguments={}, parse_error=call.arguments)
@@ -76,42 +73,39 @@ def to_call(call: ToolCall) -> InspectCall:
 
 
 def from_call(call: InspectCall) -> ToolCall:
-    """A tool call of Inspect; arguments that it could not parse stay a text that our tools refuse."""
+    """Convert a tool call from Inspect; unparsed arguments stay text, which the tools refuse."""
     if call.parse_error is not None:
         return ToolCall(call.id, call.function, call.parse_error)
     return ToolCall(call.id, call.function, json.dumps(call.arguments, ensure_ascii=False))
 
 
 def from_chat(message: ChatMessage) -> Message:
-    """A message of Inspect, its text only."""
+    """Convert a message from Inspect, its text only."""
     calls = tuple(map(from_call, message.tool_calls or ())) if isinstance(message, ChatMessageAssistant) else ()
     called = message.tool_call_id if isinstance(message, ChatMessageTool) else None
     return Message(message.role, message.text, calls, called)
 
 
 def to_tool(spec: ToolSpec) -> ToolInfo:
-    """A tool for Inspect."""
+    """Convert a tool to Inspect."""
     parameters = ToolParams.model_validate(dict(spec.parameters))
     return ToolInfo(name=spec.name, description=spec.description, parameters=parameters)
 
 
 def from_tool(tool: ToolInfo) -> ToolSpec:
-    """A tool of Inspect."""
+    """Convert a tool from Inspect."""
     return ToolSpec(tool.name, tool.description, tool.parameters.model_dump(exclude_none=True))
 
 
 def disable_strict_tools(model: Model) -> None:
-    """Have a model of Inspect send our tools with the schemas that we wrote.
-
-    A strict schema has no optional parameters; ours have, and the tools check their arguments themselves.
-    """
+    """Make a model of Inspect send tool schemas unchanged; strict ones would exclude optional parameters."""
     api: Any = model.api
     if hasattr(api, "strict_tools"):
         api.strict_tools = False
 
 
 def from_stop(output: ModelOutput) -> Stop:
-    """Why the model stopped; OpenAI's protocols put a refusal into the message and call the answer done."""
+    """Return why the model stopped; OpenAI's protocols report a refusal inside a finished answer."""
     content = output.message.content
     if not isinstance(content, str) and any(part.type == "text" and part.refusal for part in content):
         return "refused"
@@ -119,7 +113,7 @@ def from_stop(output: ModelOutput) -> Stop:
 
 
 def to_usage(usage: Usage) -> ModelUsage | None:
-    """Tokens for Inspect, whose input leaves out what went through the cache; None where input or output is unknown."""
+    """Convert token counts to Inspect, whose input excludes cached tokens; None if input or output is unknown."""
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
     return ModelUsage(
@@ -134,7 +128,7 @@ def to_usage(usage: Usage) -> ModelUsage | None:
 
 
 def from_usage(usage: ModelUsage) -> Usage:
-    """Tokens of Inspect; xAI, and servers after it, leave reasoning out of the output: the total tells."""
+    """Convert token counts from Inspect, adding reasoning to the output where a server, such as xAI's, excludes it."""
     read, written = usage.input_tokens_cache_read or 0, usage.input_tokens_cache_write or 0
     whole, reasoning = usage.input_tokens + read + written, usage.reasoning_tokens or 0
     apart = 0 < usage.output_tokens < reasoning or usage.total_tokens == whole + usage.output_tokens + reasoning
@@ -149,7 +143,6 @@ def from_usage(usage: ModelUsage) -> Usage:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """The object that a call's arguments are, as our tools read them; None for anything else."""
     try:
         value: object = orjson.loads(text) if text.strip() else {}
     except orjson.JSONDecodeError:

@@ -1,9 +1,7 @@
-"""What hosted models cost: a dated table beside this module, which a user's own file overrides entry by entry.
+"""Prices of hosted models: a dated table in this package, overridden entry by entry by a user's file.
 
-A name is priced by its exact entry, else by the longest entry that ends in `*` and matches its beginning; a name
-without either has no known price. What share of it is asked of requests in a batch is told in the same way; where it
-is not told, a batch is taken to cost as much as single requests. There is no rule that guesses: `openai/gpt-5` says
-nothing about `openai/gpt-5.9`.
+A model's price is its exact entry, else the longest matching entry that ends in `*`, else unknown. Batch shares are
+found likewise and default to 1. `openai/gpt-5` does not price `openai/gpt-5.9`.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from finskillbench.harness.model import Usage
 from finskillbench.scoring.values import as_number, is_object
 
 PROGRAMS = "baseline/"
-"""Names that begin so are programs and cost nothing."""
+"""Prefix of the names of programs, which cost nothing."""
 _CATALOG = "prices.json"
 
 
@@ -37,14 +35,14 @@ class Price:
     output: float
 
     def cost(self, usage: Usage) -> float:
-        """US dollars for what is known of `usage`; reasoning is part of the output and billed with it."""
+        """Return the US dollars for the known part of `usage`; reasoning is billed as output."""
         cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
         fresh = (usage.input_tokens or 0) - cached - written
         output = (usage.output_tokens or 0) * self.output
         return (fresh * self.input + cached * self.cached_input + written * self.cache_write + output) / 1e6
 
     def scaled(self, share: float) -> Price:
-        """The same share of every price."""
+        """Multiply every price by `share`."""
         return Price(self.input * share, self.cached_input * share, self.cache_write * share, self.output * share)
 
 
@@ -54,10 +52,7 @@ _FIELDS = tuple(each.name for each in fields(Price))
 
 @dataclass(frozen=True, slots=True)
 class PriceTable:
-    """Prices by name or by `beginning*`; `as_of` is the day of the table's figures.
-
-    `batch` is the share of the price, 0 to 1, that is asked of a request in a batch, by name or by `beginning*`.
-    """
+    """Prices by name or by `prefix*` as of a date; `batch` is the price share, 0 to 1, of batch requests."""
 
     prices: Mapping[str, Price]
     as_of: str
@@ -69,15 +64,10 @@ class PriceTable:
 
     @classmethod
     def load(cls, path: Path | None = None) -> PriceTable:
-        """The catalog's table, in which the entries of the user's file at `path` replace those of the same name.
+        """Return the built-in table, with entries replaced by those of the user's file at `path`.
 
-        The file is an object of entries, or has them under "prices" as the catalog does, and may then have shares for
-        batches under "batch". An entry holds `input` and `output`, and may hold `cached_input` and `cache_write`, which
-        are else as dear as input.
-
-        Raises
-        ------
-        InputError : the file cannot be read, or holds an entry that is no price or no share.
+        The file is an object of entries, or has them under "prices" and batch shares under "batch". `cached_input` and
+        `cache_write` default to the input price. Raises `InputError` for an unreadable file or an invalid entry.
         """
         catalog = _catalog()
         if path is None:
@@ -92,11 +82,11 @@ class PriceTable:
         return cls(prices, catalog.as_of, MappingProxyType({**catalog.batch, **_read_batch(content, str(path))}))
 
     def price_of(self, model: str) -> Price | None:
-        """The price of `model`, None where the table does not say."""
+        """Return the price of `model`, None if unknown."""
         return NO_CHARGE if model.startswith(PROGRAMS) else _entry(self.prices, model)
 
     def batched(self) -> PriceTable:
-        """The table of what is asked of requests in a batch."""
+        """Return the table for batch requests."""
         shares = {name: _entry(self.batch, name.removesuffix("*")) for name in self.prices}
         prices = {
             name: price.scaled(1.0 if (share := shares[name]) is None else share) for name, price in self.prices.items()
@@ -115,7 +105,6 @@ T = TypeVar("T")
 
 
 def _entry(entries: Mapping[str, T], model: str) -> T | None:
-    """What is said of a model by its name, else by the longest beginning."""
     if model in entries:
         return entries[model]
     patterns = [name for name in entries if name.endswith("*") and model.startswith(name[:-1])]

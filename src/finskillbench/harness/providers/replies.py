@@ -1,18 +1,11 @@
-"""Check and repair the JSON reply of a server before the provider's package parses it.
+"""Check and repair JSON replies before the provider's package parses them, and cache answers on disk.
 
-A reply with a status of success may state a failure, and a complete answer may come with side fields of odd types.
-`read_reply` raises the first and repairs the second, for OpenAI's two protocols and everybody who copies them. What
-was answered is never changed: the text, and the name and the arguments of a call as the model wrote them.
+A successful HTTP reply may state a failure, which is raised, or have side fields of wrong types, which are repaired.
+Text, names and arguments of calls are never changed.
 
-Answers of hosted models on disk, each kept under the whole request that it answered.
-
-A run that is repeated with other scorers, another harness version or after a lost run folder asks again what was asked
-before. With a cache it pays only for what is new. The key is everything that decides an answer: the model with all its
-arguments, the conversation with what the provider wants back of it, the tools, the limits, and the repeat of the
-episode, so that repeats stay draws of their own.
-
-The file is a SQLite database, which processes of one machine may share. It holds answers as they are stored in
-trajectories: without this process's secrets.
+The cache key is everything that determines an answer, including the repetition, so that repetitions remain independent
+draws. The cache is a SQLite database that processes of one machine may share. Its answers are without this process's
+secrets.
 """
 
 from __future__ import annotations
@@ -35,31 +28,30 @@ from finskillbench.scoring.values import is_array, is_object
 
 _CHAT, _RESPONSES = "/chat/completions", "/responses"
 _FAILED = frozenset({"error", "failed", "network_error", "engine_error", "insufficient_system_resource"})
-"""Reasons to finish that state a failure of the provider: a gateway's, z.AI's and DeepSeek's among them."""
+"""Finish reasons that state a provider failure, including those of gateways, z.AI and DeepSeek."""
 _MODEL_MISTAKES = frozenset({"malformed_function_call", "unexpected_tool_call"})
-"""Reasons of Google that state a mistake of the model, which gateways report as an error."""
+"""Finish reasons of Google for a model's mistake, which gateways report as an error."""
 _FINISH = {
     **dict.fromkeys(("max_tokens", "max_output_tokens", "max_length"), "length"),
     **dict.fromkeys(("safety", "recitation", "prohibited_content", "blocklist", "sensitive"), "content_filter"),
     **dict.fromkeys(("end_turn", "eos", "eos_token", "stop_sequence", *_MODEL_MISTAKES), "stop"),
     "tool_use": "tool_calls",
 }
-"""Reasons to finish in the words of other protocols."""
+"""Finish reasons of other protocols."""
 _DECLINED = frozenset({"content_filter", "content_policy_violation", "invalid_prompt"})
-"""Codes of errors by which a filter declines: the model's own refusal, as if it came without an error."""
+"""Error codes of filters, equivalent to a refusal by the model."""
 _TEXT_FIELDS = ("refusal", "reasoning", "reasoning_content")
 _COUNTS = (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens"))
-"""Token counts of the two protocols; some servers answer one in the words of the other."""
+"""Token counts of the two protocols; some servers use the names of the other one."""
 _DETAILS = ("prompt_tokens_details", "completion_tokens_details", "input_tokens_details", "output_tokens_details")
 _SHOWN = 200
-"""Characters of a reply that cannot be read, in the message that says so."""
+"""Characters of an unreadable reply in its error message."""
 
 
 class ReplyError(Exception):
-    """A reply with a status of success that states a failure, or is none.
+    """A successful HTTP reply that states a failure or is invalid.
 
-    `status` is the HTTP status that the reply states, `codes` are its codes and types; `cause` is set where the shape
-    of the reply decides.
+    `status` and `codes` are those stated in the reply; `cause` is set if its shape determines it.
     """
 
     def __init__(
@@ -70,19 +62,15 @@ class ReplyError(Exception):
 
 
 def read_reply(path: str, headers: MutableMapping[str, str], body: bytes) -> bytes:
-    """Return the body of a successful reply to a request of `path`, repaired where its side fields need it.
+    """Return the body of a successful reply to a request of `path`, with side fields repaired.
 
-    A reply that is read is called JSON in `headers`, so that no client takes it for a text.
-
-    Raises
-    ------
-    ReplyError : it states a failure, is no JSON object, or has no answer.
+    Sets the content type to JSON. Raises `ReplyError` for a stated failure, other than JSON objects, or no answer.
     """
     if not path.endswith((_CHAT, _RESPONSES)):
         return body
     try:
         value: object = json.loads(body)
-        if is_array(value) and len(value) == 1:  # Google lists its errors
+        if is_array(value) and len(value) == 1:  # Google returns errors in a list
             value = value[0]
         if not is_object(value):
             raise ReplyError(f"an answer that is no JSON object: {_start(body)}", cause=Cause.MALFORMED)
@@ -95,12 +83,7 @@ def read_reply(path: str, headers: MutableMapping[str, str], body: bytes) -> byt
 
 
 def repaired(reply: dict[str, Any], *, chat: bool) -> dict[str, Any]:
-    """Return a parsed reply with its side fields repaired.
-
-    Raises
-    ------
-    ReplyError : it states a failure, or has no answer.
-    """
+    """Return a parsed reply with its side fields repaired; raises `ReplyError` for a stated failure or no answer."""
     error: object = reply.get("error")
     if is_object(error) and _text(error.get("code")) in _DECLINED:
         reply = {**reply, "choices": [{"message": {}, "finish_reason": "content_filter"}]}
@@ -123,7 +106,7 @@ def repaired(reply: dict[str, Any], *, chat: bool) -> dict[str, Any]:
 
 
 def _raise_error(reply: Mapping[str, Any]) -> None:
-    """Raise the failure that a reply states, if it does: in `error`, or as a body that is nothing but an error."""
+    """Raise a failure stated in `error`, or as a body that is only an error."""
     error: object = reply.get("error")
     if error is True or (not error and "choices" not in reply and "output" not in reply):
         error = reply if reply.get("object") == "error" else reply.get("detail") or reply.get("message") or error
@@ -140,7 +123,7 @@ def _raise_error(reply: Mapping[str, Any]) -> None:
 
 
 def _raw(metadata: object) -> str | None:
-    """Words of the upstream provider, which OpenRouter hands on."""
+    """Return the upstream provider's message, as forwarded by OpenRouter."""
     raw: object = metadata.get("raw") if is_object(metadata) else None
     return json.dumps(raw) if is_object(raw) else _text(raw)
 
@@ -179,7 +162,7 @@ def _message(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _call(call: object, number: int, seen: set[str]) -> dict[str, Any]:
-    """Return a tool call with an id of its own and its arguments as text."""
+    """Return a tool call with a unique id and its arguments as text."""
     if not is_object(call):
         raise ReplyError("a tool call that is no object", cause=Cause.MALFORMED)
     if call.get("type") == "custom":
@@ -199,7 +182,7 @@ def _call(call: object, number: int, seen: set[str]) -> dict[str, Any]:
 
 
 def _content(content: object) -> str | None:
-    """Return the text of a message; parts that are no text, such as thoughts, are left out."""
+    """Return the text of a message, without other parts such as reasoning."""
     if content is None or isinstance(content, str):
         return content
     parts = [content] if is_object(content) and "type" in content else content
@@ -210,7 +193,7 @@ def _content(content: object) -> str | None:
 
 
 def _usage(usage: object, names: tuple[str, str]) -> dict[str, Any] | None:
-    """Return usage with counts that are whole numbers; None where input or output is unknown."""
+    """Return usage with integer counts; None if input or output is unknown."""
     if not is_object(usage):
         return None
     stated = [_count(usage.get(ours, usage.get(theirs))) for ours, theirs in zip(*_COUNTS, strict=True)]
@@ -231,7 +214,7 @@ def _details(details: object) -> dict[str, Any] | None:
 
 
 def _count(value: object) -> int | None:
-    """Return a count that is a whole number, written as one, as a float or as text; else None."""
+    """Return an integer count given as an integer, a float or text; else None."""
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
         return int(value)
     if isinstance(value, float) and value.is_integer():
@@ -240,7 +223,6 @@ def _count(value: object) -> int | None:
 
 
 def _typed(fields: dict[str, Any], **kinds: type) -> dict[str, Any]:
-    """Return fields without those named that are of another type than they should be."""
     return {name: value for name, value in fields.items() if name not in kinds or isinstance(value, kinds[name])}
 
 
@@ -255,24 +237,19 @@ def _start(body: bytes) -> str:
 _LOG = logger(__name__)
 _FORMAT = 1
 _WAIT_SECONDS = 30.0
-"""How long one process waits for another that is writing."""
+"""Longest wait for another process that is writing."""
 _TABLE = "CREATE TABLE IF NOT EXISTS answers (request TEXT PRIMARY KEY, model TEXT, kept TEXT, turn BLOB, replay TEXT)"
 
 
 class CachedAnswer(NamedTuple):
-    """An answer, and the adapter's own form of it as JSON text, None where its words are all there is."""
+    """An answer, and the adapter's own form of it as JSON text, None if it has only text."""
 
     turn: Turn
     replay: str | None
 
 
 class ResponseCache:
-    """The answers in one file, which is made if absent, readable to its owner alone.
-
-    Raises
-    ------
-    InputError : the file cannot be written, or is something else.
-    """
+    """Answers in one file, created if absent, readable by its owner only; raises `InputError` for other files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -280,10 +257,10 @@ class ResponseCache:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-            # A run may be started in one thread and go on in another; it calls from one at a time.
+            # A run may move between threads, but uses one at a time.
             self._database = sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
             self._database.execute("PRAGMA journal_mode = WAL")
-            # What a power cut loses is asked again.
+            # Answers lost in a power cut are requested again.
             self._database.execute("PRAGMA synchronous = NORMAL")
             found = self._database.execute("PRAGMA user_version").fetchone()[0]
             if found not in (0, _FORMAT):
@@ -296,7 +273,7 @@ class ResponseCache:
             raise InputError(f"{path}: is not a response cache ({error}); name another file") from None
 
     def find(self, request: bytes) -> CachedAnswer | None:
-        """The answer to a request, None where there is none; one that cannot be read counts as none."""
+        """Return the answer to a request, None if there is no readable one."""
         try:
             row = self._database.execute(
                 "SELECT turn, replay FROM answers WHERE request = ?", (_key(request),)
@@ -307,7 +284,7 @@ class ResponseCache:
             return None
 
     def store(self, model: str, request: bytes, answer: CachedAnswer) -> None:
-        """Keep an answer; where another process was first, or the disk is full, it is not kept."""
+        """Store an answer, unless another process did or the disk is full."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         line = (_key(request), model, now, msgspec.json.encode(answer.turn), answer.replay)
         try:
@@ -316,7 +293,7 @@ class ResponseCache:
             self._warn_once(error)
 
     def close(self) -> None:
-        """Close the file; it may be used again afterwards by another object only."""
+        """Close the file; this object cannot be used afterwards."""
         self._database.close()
 
     def _warn_once(self, error: Exception) -> None:

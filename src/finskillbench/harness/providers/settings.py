@@ -1,10 +1,7 @@
-"""What a hosted model is sent beside the conversation: limits, seed, temperature, and arguments of the user's own.
+"""Call settings of hosted models: limits, seed, temperature, and the user's model arguments.
 
-Arguments of the user's own are settings of a call that Inspect knows (`SETTINGS`), or arguments of the constructor of
-the provider's adapter. What another option says, or the harness holds fixed, cannot be said by them, and no secret: a
-run folder keeps them.
-
-This module imports Inspect where it is needed, never with itself.
+Model arguments are call settings of Inspect (`SETTINGS`) or arguments of the adapter's constructor. They cannot repeat
+other options or hold secrets, as run folders store them.
 """
 
 from __future__ import annotations
@@ -32,30 +29,25 @@ SETTINGS = (
     *("effort", "reasoning_mode", "reasoning_tokens", "reasoning_summary", "reasoning_history", "cache_prompt"),
     "extra_body",
 )
-"""Settings of a call, by Inspect's names, that no other option says."""
+"""Call settings, by Inspect's names, that no other option sets."""
 _FIXED_IN_BODY = frozenset(
     {
         *("model", "messages", "input", "system", "contents", "tools", "tool_choice", "stream", "n", "seed"),
         *("max_tokens", "max_completion_tokens", "max_output_tokens", "temperature"),
     }
 )
-"""What `extra_body` may not say: an option does, or the harness."""
+"""Keys that `extra_body` cannot set, because an option or the harness does."""
 _FIXED_IN_CONSTRUCTOR = frozenset(
     {"self", "model_name", "base_url", "service_base_url", "api_key", "config", "client_timeout", "strict_tools"}
 )
 _NO_LIMIT = 10_000
-"""Inspect's own limit on open requests, set beyond any concurrency of ours: a run limits itself."""
+"""Inspect's limit on open requests, above any concurrency of a run, which has its own limit."""
 _LEAST_THINKING = 1_024
-"""Anthropic's least budget for thinking; less is not worth asking of others either."""
+"""Anthropic's smallest reasoning budget, used for all providers."""
 
 
 def parse_model_args(text: str) -> dict[str, Any]:
-    """Read arguments of a model from JSON text.
-
-    Raises
-    ------
-    InputError : the text is no JSON object, or `check_model_args` refuses it.
-    """
+    """Read model arguments from JSON text; raises `InputError` for other text or refused arguments."""
     try:
         value: object = json.loads(text)
     except json.JSONDecodeError as error:
@@ -67,15 +59,10 @@ def parse_model_args(text: str) -> dict[str, Any]:
 
 
 def check_model_args(arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that hold a secret, which run.json would keep, or say what is not theirs to say.
-
-    Raises
-    ------
-    InputError : which of them, and why.
-    """
+    """Raise `InputError` for arguments that hold a secret, which run.json would store, or that are set elsewhere."""
     redact = redactor_of_process()
     for name, value in _texts(arguments):
-        # Numbers under such a name count tokens.
+        # Numbers are exempt: "tokens" in a name is usually a count.
         if named_like_a_secret(name) or "auth" in name.lower() or redact(value) != value:
             raise InputError(
                 f"model_args: {name} holds a secret, and run.json would store it; set keys in the environment"
@@ -88,12 +75,7 @@ def check_model_args(arguments: Mapping[str, Any]) -> None:
 
 
 def fixed_config(options: ModelOptions) -> GenerateConfig:
-    """What is the same in every call of a model.
-
-    Raises
-    ------
-    InputError : the reasoning effort or a setting is none.
-    """
+    """Return the settings common to all calls of a model; raises `InputError` for an invalid one."""
     from inspect_ai.model import GenerateConfig
     from pydantic import ValidationError
 
@@ -119,17 +101,12 @@ def fixed_config(options: ModelOptions) -> GenerateConfig:
 
 
 def constructor_arguments(options: ModelOptions) -> dict[str, Any]:
-    """The arguments of the user's own that are no settings of a call."""
+    """Return the model arguments that are not call settings."""
     return {name: value for name, value in options.model_args.items() if name not in SETTINGS}
 
 
 def check_constructor(name: str, arguments: Mapping[str, Any], adapter: object) -> None:
-    """Refuse arguments that the adapter of the model called `name` does not have: most take any and pass it on.
-
-    Raises
-    ------
-    InputError : which one, and the nearest that there is.
-    """
+    """Raise `InputError` for arguments unknown to the adapter of model `name`; most adapters forward them silently."""
     parameters = inspect.signature(type(adapter).__init__).parameters.values()
     known = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD} - _FIXED_IN_CONSTRUCTOR
     for each in arguments:
@@ -141,16 +118,15 @@ def check_constructor(name: str, arguments: Mapping[str, Any], adapter: object) 
 
 @dataclass(frozen=True, slots=True)
 class CallSettings:
-    """Makes what single calls differ in, by the adapter of Inspect that will send them."""
+    """Settings of single calls, for one adapter of Inspect."""
 
     adapter: Any
     fixed: GenerateConfig
 
     def of(self, max_tokens: int | None, seed: int | None) -> GenerateConfig:
-        """The settings of a call that may generate `max_tokens` at most, where that is less than the model's own limit.
+        """Return the settings of a call of at most `max_tokens`, if that is below the model's own limit.
 
-        A budget for thinking, which some providers take beside the limit of the answer, is kept below that limit, with
-        room for an answer; where that leaves too little, the call is made without thinking.
+        A separate reasoning budget is reduced to leave tokens for an answer, or dropped if too little remains.
         """
         most = self.fixed.max_tokens or 0
         limit = most if max_tokens is None else min(most, max_tokens)
@@ -165,7 +141,7 @@ class CallSettings:
 
 
 def _thinking_tokens(adapter: Any, config: GenerateConfig) -> int | None:
-    """The budget for thinking that an adapter would send; None where it sends none, as of most providers."""
+    """Return the reasoning budget that an adapter would send; None for most providers."""
     if config.reasoning_tokens is not None:
         return config.reasoning_tokens
     if hasattr(adapter, "is_using_extended_thinking"):  # Anthropic
@@ -177,7 +153,6 @@ def _thinking_tokens(adapter: Any, config: GenerateConfig) -> int | None:
 
 
 def _texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Every text in a JSON value, with the name under which it stands."""
     if isinstance(value, str):
         yield name, value
     elif is_object(value):

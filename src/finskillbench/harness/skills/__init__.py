@@ -1,1 +1,1 @@
-"""Skill packages: read, linted, written by an agent, kept between episodes."""
+"""Skill packages: loading, lint, agents' own skills and memory between episodes."""

@@ -1,4 +1,4 @@
-"""Text files and front matter of skill packages: encoding, limits and YAML, the same for loading and for lint."""
+"""Read text files and front matter of skill packages: encoding, limits and YAML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from finskillbench.errors import SkillError
 
 MAX_TEXT_BYTES = 1024 * 1024
 MAX_BLOCK_CHARS = 8 * 1024
-"""Characters of a block that is parsed, front matter or PEP 723; the longest of 682 public skills has 2,190."""
+"""Limit of front matter or a PEP 723 block; the longest of 682 public skills has 2,190 characters."""
 _FENCE = "---"
 
 
@@ -22,11 +22,9 @@ def is_binary(data: bytes) -> bool:
 
 
 def decode_document(path: Path, data: bytes) -> str:
-    """Return the text of a file, without a byte order mark and with line feeds as line ends.
+    """Return the text of a file without a byte order mark and with line feeds.
 
-    Raises
-    ------
-    SkillError : more than 1 MiB, a zero byte, or not UTF-8.
+    Raises `SkillError` for more than 1 MiB, a zero byte, or other encodings than UTF-8.
     """
     if len(data) > MAX_TEXT_BYTES:
         raise SkillError(f"{path}: has more than {MAX_TEXT_BYTES} bytes; make it smaller")
@@ -42,11 +40,7 @@ def decode_document(path: Path, data: bytes) -> str:
 def split_document(path: Path, text: str) -> tuple[dict[str, Any], str]:
     """Return the front matter of a SKILL.md, scalars as text, and the instructions below it.
 
-    Front matter stands between the first line and the next one that are three dashes and nothing else.
-
-    Raises
-    ------
-    SkillError : no front matter, one that is too long, or one that is no YAML mapping.
+    Raises `SkillError` if front matter between two lines of three dashes is missing, too long, or not a YAML mapping.
     """
     lines = text.split("\n")
     fences = (number for number, line in enumerate(lines) if line.rstrip() == _FENCE)
@@ -84,14 +78,13 @@ class _Loader(yaml.BaseLoader):
 @cache
 def _mapping(front: str) -> dict[str, Any]:
     """Parse front matter once: a run reads its packages for each condition, and YAML is slow."""
-    fields: Any = yaml.load(front, _Loader)  # a BaseLoader, which builds only text, lists and mappings
+    fields: Any = yaml.load(front, _Loader)  # a BaseLoader builds only text, lists and mappings
     if not isinstance(fields, dict):
         raise ValueError("not a mapping of fields")
     return cast("dict[str, Any]", fields)
 
 
 def _reason(error: Exception) -> str:
-    """Name the line and the fault of front matter, in one line."""
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     fault = error.problem if isinstance(error, yaml.MarkedYAMLError) else str(error)
     where = "" if mark is None else f", line {mark.line + 2}"

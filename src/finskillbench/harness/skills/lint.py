@@ -1,8 +1,6 @@
-"""Lint of a skill package: the Agent Skills specification by skills-ref, then the rules of this project.
+"""Lint a skill package by the Agent Skills specification and rules of this project, without executing any of it.
 
-It reads a package as a run does, by the same code, and executes nothing of it. Each message states what was found.
-
-Requirements that a script states in its block of PEP 723, against what an interpreter has.
+It also checks the requirements in PEP 723 blocks of scripts against an interpreter.
 """
 
 from __future__ import annotations
@@ -50,24 +48,15 @@ _ANSWER_SECONDS = 30.0
 
 
 class _Interpreter(msgspec.Struct, frozen=True):
-    """Version and installed packages that an interpreter reports."""
-
     version: str
     installed: dict[str, str]
 
 
 def check_needs(packages: Iterable[SkillPackage], python: Path, *, remedy: str) -> None:
-    """Refuse scripts whose needs an interpreter does not have; nothing is installed, and no script is run.
+    """Check scripts' requirements against an interpreter; installs nothing and runs no script.
 
-    Parameters
-    ----------
-    packages : whose scripts are looked at.
-    python : the interpreter that is to run them.
-    remedy : how another is named.
-
-    Raises
-    ------
-    InputError : the interpreter does not run or is too old, a block cannot be read, or something is not there.
+    `remedy` is the option that selects another interpreter, for messages. Raises `InputError` if the interpreter fails
+    or is too old, a block cannot be read, or a requirement is missing.
     """
     for package in packages:
         for name in package.scripts:
@@ -105,11 +94,9 @@ def _interpreter(python: Path) -> _Interpreter:
 
 
 def read_needs(path: Path, text: str) -> tuple[SpecifierSet, list[Requirement]]:
-    """The versions of Python that a script runs under, and its dependencies; anything and nothing where it is silent.
+    """Return a script's Python versions and dependencies, unrestricted and empty without a block.
 
-    Raises
-    ------
-    InputError : its block cannot be read, or there are two.
+    Raises `InputError` if its block cannot be read, or there are two.
     """
     blocks = script_blocks(text)
     if not blocks:
@@ -134,10 +121,10 @@ def read_needs(path: Path, text: str) -> tuple[SpecifierSet, list[Requirement]]:
 
 
 def script_blocks(text: str) -> list[str]:
-    """TOML of the blocks of type `script` in a script, in time linear in its length.
+    """Return the TOML of a script's `script` blocks, in time linear in its length.
 
-    By PEP 723 a block is a run of comment lines from its start to the last end in the run; one without an end, or
-    without a line between, is none. The reference expression of the PEP finds the same blocks in quadratic time.
+    By PEP 723 a block is a run of comment lines from its start to the last end in the run, with at least one line
+    between. The PEP's reference expression finds the same blocks in quadratic time.
     """
     blocks: list[str] = []
     for is_comment, group in groupby(text.split("\n"), key=lambda line: line == "#" or line.startswith("# ")):
@@ -150,7 +137,7 @@ def script_blocks(text: str) -> list[str]:
 
 
 def _lacking(requirement: Requirement, interpreter: _Interpreter) -> str:
-    """Version that an interpreter has in place of a requirement; empty if it is met or not for this interpreter."""
+    """Return the version installed instead of a requirement; empty if it is met or does not apply."""
     if not _applies(requirement, interpreter.version):
         return ""
     version = interpreter.installed.get(canonicalize_name(requirement.name))
@@ -160,7 +147,6 @@ def _lacking(requirement: Requirement, interpreter: _Interpreter) -> str:
 
 
 def _applies(requirement: Requirement, version: str) -> bool:
-    """Return True if a requirement is for this `version` of Python."""
     short = ".".join(version.split(".")[:2])
     environment = {"python_version": short, "python_full_version": version}
     return requirement.marker is None or requirement.marker.evaluate(environment)
@@ -168,8 +154,8 @@ def _applies(requirement: Requirement, version: str) -> bool:
 
 MAX_BODY_LINES, MAX_BODY_TOKENS = 500, 5_000
 MAX_PROBLEMS = 200
-"""Problems that are listed; of more, the number is."""
-# The usual estimate for English text; tokenizers differ by some 20 %.
+"""Maximum number of listed problems; the rest is counted."""
+# Common estimate for English text; tokenizers differ by some 20 %.
 _CHARS_PER_TOKEN = 4
 _WHEN = re.compile(
     r"\b(when|whenever|if (you|the|a|an)|used? ([\w-]+ ){0,3}(for|if|to|on|in|as|before|after|during|with|whenever)"
@@ -178,12 +164,12 @@ _WHEN = re.compile(
 )
 _WORD = re.compile(r"[\w./~-]+")
 _FILE = re.compile(r"(?:references|scripts|assets)/[\w./-]*\w\.[A-Za-z]\w*")
-# Modules that Python or pytest finds by their names; no agent runs them.
+# Modules that Python or pytest finds by name; agents do not run them.
 _NO_ENTRY = re.compile(r"__init__\.py|conftest\.py|test_.*\.py|.*_test\.py")
 
 
 def lint(path: Path) -> list[str]:
-    """Problems of the package in the folder `path`, one line each; empty if there are none."""
+    """Return the problems of the package in the folder `path`, one line each."""
     problems = [" ".join(printable_text(problem).split()) for problem in _problems(Path(path).resolve())]
     if len(problems) > MAX_PROBLEMS:
         return [*problems[:MAX_PROBLEMS], f"and {len(problems) - MAX_PROBLEMS} more problems"]
@@ -213,7 +199,7 @@ def _problems(root: Path) -> list[str]:
 
 
 def _specification(fields: dict[str, Any], root: Path) -> list[str]:
-    """Problems of front matter by the reference implementation of the specification, which has no complete types."""
+    """Check front matter by skills-ref, which is not fully typed."""
     return cast("Any", validator).validate_metadata(fields, root)
 
 
@@ -245,17 +231,16 @@ def _references(package: SkillPackage, files: Mapping[str, bytes]) -> Iterator[s
 
 
 def _mentioned(package: SkillPackage, there: set[str]) -> Iterator[str]:
-    """Yield the files that SKILL.md mentions by their path in the package and that are not in its folder."""
     for name in sorted({path for word in _WORD.findall(package.body) if (path := _package_path(package.name, word))}):
         if name not in there:
             yield f"SKILL.md mentions {name}, which is not in the package"
 
 
 def _package_path(package: str, word: str) -> str:
-    """Return the path within the package that a word names; empty if it names none, or a file elsewhere."""
+    """Return the package path in a word; empty if there is none or it is elsewhere."""
     for folder in (REFERENCES, SCRIPTS, "assets/"):
         before, found, after = word.partition(folder)
-        # Below a variable or another folder it may be anywhere.
+        # After a variable or another folder it may be anywhere.
         if found and (before in ("", "./") or f"/{before}".endswith(f"/{package}/")):
             path = f"{folder}{after}".rstrip(".")
             return path if _FILE.fullmatch(path) and ".." not in path and "//" not in path else ""
@@ -263,7 +248,6 @@ def _package_path(package: str, word: str) -> str:
 
 
 def _is_mentioned(package: SkillPackage, name: str) -> bool:
-    """Return True if SKILL.md or a reference other than `name` has the name of this file."""
     file = PurePosixPath(name).name
     texts = [package.body, *(text for other, text in package.references.items() if other != name)]
     expression = re.compile(rf"(?<![\w.\-]){re.escape(file)}(?![\w\-])")
@@ -291,13 +275,13 @@ def _scripts(package: SkillPackage) -> Iterator[str]:
 
 
 def _is_helper(name: str, helpers: set[str]) -> bool:
-    """Return True for a module that another script imports, or that Python or pytest finds by its name."""
+    """Return True for a module that another script imports, or that Python or pytest finds by name."""
     path = PurePosixPath(name)
     return path.stem in helpers or _NO_ENTRY.fullmatch(path.name) is not None
 
 
 def _entry(outline: Outline) -> Iterator[str]:
-    """Yield what keeps a script from being run by `run_skill_script`, or from being understood."""
+    """Yield problems that prevent a script from running by `run_skill_script`, or a missing docstring."""
     if not outline.notes:
         yield "has no module docstring; say what it takes and returns"
     main = outline.main

@@ -1,13 +1,8 @@
-"""Reads a skill package from its folder and resolves the names a model asks for, inside the package only.
+"""Read skill packages from folders, resolve script names inside a package, and store agents' own skills.
 
-A package is `SKILL.md` (front matter and instructions), `references/` and `scripts/`, after the Agent Skills
-specification. Names are looked up in the listing made when the package was read and never joined to a path before.
-Its `evals/`, cases with expected outputs for whoever evaluates the package, are no part of what an agent is given.
-
-The skills that an agent writes: SKILL.md files in the episode's scratch space.
-
-The space is a folder that only this user may enter, made when the first skill is saved. Only what was saved here
-counts, and no link is followed: a file that somebody put into the folder, or put in a skill's place, is not a skill.
+Names are looked up in the listing made on reading and never joined to a path first. `evals/`, cases for evaluators of
+the package, is never shown to agents. Agents' skills are files in a scratch folder that only this user may enter; links
+and files placed there by others are refused.
 """
 
 from __future__ import annotations
@@ -39,10 +34,10 @@ _MAX_FILES, _MAX_ENTRIES, _MAX_PACKAGE_BYTES = 200, 1000, 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SkillPackage:
-    """A skill package as it was when it was read.
+    """A skill package as read.
 
-    `body` is SKILL.md without its front matter, `references` maps "references/x.md" to text, `scripts` are sorted
-    names like "scripts/x.py", `digest` is the hex SHA-256 over the names and bytes of all files.
+    `body` is SKILL.md without its front matter, `references` maps "references/x.md" to text, `scripts` are names like
+    "scripts/x.py". `digest` is the hex SHA-256 over the names and bytes of all files.
     """
 
     name: str
@@ -57,19 +52,19 @@ class SkillPackage:
 def load_package(path: Path) -> SkillPackage:
     """Read the package in the folder `path`.
 
-    Raises SkillError if it is no folder, has no readable SKILL.md, or holds a symbolic link, a special file, more than
-    200 files, more than 64 MiB, or a document or script that is over 1 MiB or not UTF-8.
+    Raises SkillError without a readable SKILL.md, for a symbolic link or special file, more than 200 files or 64 MiB,
+    or a document or script that is over 1 MiB or not UTF-8.
     """
     root = Path(path).resolve()
     return parse_package(root, read_files(root))
 
 
 def parse_package(root: Path, files: Mapping[str, bytes]) -> SkillPackage:
-    """Build a package from its `files`, as `read_files` returns them for the folder `root`; raise as `load_package`."""
+    """Build a package from its `files`, as returned by `read_files(root)`; raises as `load_package`."""
     fields, body = read_document(root, files)
     name, description = (_field(root, fields, field) for field in ("name", "description"))
     if not name.isprintable() or "/" in name or "\\" in name or name.startswith("."):
-        raise SkillError(f"{root / SKILL_FILE}: name {name!a} cannot name a folder; use lower-case letters and hyphens")
+        raise SkillError(f"{root / SKILL_FILE}: name {name!a} cannot name a folder; use a-z, 0-9 and hyphens")
     scripts = tuple(path for path in files if path.startswith(SCRIPTS) and path.endswith(".py"))
     for path in scripts:
         decode_document(root / path, files[path])
@@ -98,19 +93,14 @@ def _field(root: Path, fields: Mapping[str, Any], field: str) -> str:
 
 
 def read_document(root: Path, files: Mapping[str, bytes]) -> tuple[dict[str, Any], str]:
-    """Return the front matter and the instructions of the SKILL.md among a package's `files`."""
+    """Return front matter and instructions of the SKILL.md in a package's `files`."""
     if SKILL_FILE not in files:
         raise SkillError(f"{root}: no {SKILL_FILE} in it (exactly so written); a skill package needs one")
     return split_document(root / SKILL_FILE, decode_document(root / SKILL_FILE, files[SKILL_FILE]))
 
 
 def package_folders(folder: Path) -> list[Path]:
-    """Return `folder` itself where it is a package, otherwise the packages directly below it.
-
-    Raises
-    ------
-    InputError : there is none.
-    """
+    """Return `folder` if it is a package, else the packages directly below it; raises `InputError` if there is none."""
     if os.path.lexists(folder / SKILL_FILE):
         return [folder]
     if not folder.is_dir():
@@ -124,17 +114,12 @@ def package_folders(folder: Path) -> list[Path]:
 
 
 def curated() -> dict[str, SkillPackage]:
-    """The packages of all domains, by name in sorted order; one that two domains use is there once.
-
-    Raises
-    ------
-    InputError : two packages have the same name.
-    """
+    """Return the packages of all domains by name, sorted; raises `InputError` for duplicate names."""
     return by_name(map(load_package, dict.fromkeys(folder for one in domains() for folder in one.skills)))
 
 
 def by_name(packages: Iterable[SkillPackage]) -> dict[str, SkillPackage]:
-    """Packages by name in sorted order; raise `InputError` where two have the same."""
+    """Return packages by name, sorted; raise `InputError` for duplicate names."""
     found: dict[str, SkillPackage] = {}
     for package in packages:
         other = found.setdefault(package.name, package)
@@ -144,13 +129,13 @@ def by_name(packages: Iterable[SkillPackage]) -> dict[str, SkillPackage]:
 
 
 def placebo() -> dict[str, SkillPackage]:
-    """Irrelevant packages of like size, by name in sorted order; they have no scripts."""
+    """Return irrelevant packages of similar size by name, sorted; they have no scripts."""
     folders = [found.parent for found in PLACEBO.glob(f"*/{SKILL_FILE}")]
     return by_name(map(load_package, (*folders, *(folder for one in domains() for folder in one.placebos))))
 
 
 def of_other_suites(domain: str) -> frozenset[Path]:
-    """Return the folders of packages that ship and that no domain of the suite of `domain` names."""
+    """Return the folders of built-in packages that no domain in the suite of `domain` names."""
     suite = registered(domain).suite
     of_suite: dict[bool, set[Path]] = {True: set(), False: set()}
     for one in domains():
@@ -159,12 +144,12 @@ def of_other_suites(domain: str) -> frozenset[Path]:
 
 
 def script_text(package: SkillPackage, name: str) -> str:
-    """The text of one of its scripts, by name; SkillError where the file can no longer be read."""
+    """Return the text of a script by name; SkillError if the file can no longer be read."""
     return read_document_file(package.root / name)
 
 
 def read_document_file(path: Path) -> str:
-    """Return the text of an ordinary file, as `documents.decode_document`; SkillError where it cannot be read."""
+    """Return the text of an ordinary file, as `documents.decode_document`; SkillError if it cannot be read."""
     try:
         if not path.is_file():
             raise SkillError(f"{path}: not an ordinary file")
@@ -175,12 +160,12 @@ def read_document_file(path: Path) -> str:
 
 
 def script_path(package: SkillPackage, relative: object) -> Path:
-    """The file of a script that a model named `relative`: "scripts/x.py", or "x.py" for short.
+    """Return the file of a script that a model named `relative`: "scripts/x.py", or "x.py" for short.
 
-    Raises SkillError, listing the scripts there are, for every other name: one that leaves the package, differs in
-    case, or names a file that has since become a link or gone.
+    Raises SkillError with the list of scripts for every other name: outside the package, in other case, or of a file
+    that has become a link or is gone.
     """
-    # A set lookup of the text as given: no normalising, no joining, so nothing to get round.
+    # A set lookup of the text as given, without normalising or joining.
     known = {name: name for name in package.scripts}
     known |= {name.removeprefix(SCRIPTS): name for name in package.scripts}
     found = known.get(relative) if isinstance(relative, str) else None
@@ -209,16 +194,15 @@ def _no_such_script(package: SkillPackage, requested: object) -> str:
 
 
 def read_files(root: Path) -> dict[str, bytes]:
-    """Every file of a package by its "/"-separated name below `root`, sorted.
+    """Return every file of a package by its "/"-separated name below `root`, sorted.
 
-    Left out are hidden files and folders, caches of byte code, and `evals/` at the top: they change no digest and
-    reach no agent.
+    Hidden entries, byte-code caches and a top-level `evals/` are excluded.
     """
     return scan_files(root)[0]
 
 
 def scan_files(root: Path) -> tuple[dict[str, bytes], list[str]]:
-    """The files of a package as `read_files`, and the names of the hidden entries that were left out, both sorted."""
+    """Return the files as `read_files`, and the sorted names of excluded hidden entries."""
     if not root.is_dir():
         raise SkillError(f"{root}: no such folder")
     files: dict[str, bytes] = {}
@@ -267,7 +251,6 @@ def _refuse(entry: os.DirEntry[str], root: Path, name: str) -> None:
 
 
 def _read(entry: os.DirEntry[str], root: Path, name: str, left: int) -> bytes:
-    """Read a file that may have as many bytes as are `left` of the package's limit."""
     try:
         too_large = entry.stat().st_size > left
         with Path(entry.path).open("rb") as file:
@@ -280,7 +263,7 @@ def _read(entry: os.DirEntry[str], root: Path, name: str, left: int) -> bytes:
 
 
 def digest(files: Mapping[str, bytes]) -> str:
-    """Hex SHA-256 over sorted names and contents, each with its length before it so that no two packages collide."""
+    """Return the hex SHA-256 over sorted names and contents, each preceded by its length to prevent collisions."""
     sha = hashlib.sha256()
     for name in sorted(files):
         for part in (name.encode(), files[name]):
@@ -290,10 +273,7 @@ def digest(files: Mapping[str, bytes]) -> str:
 
 
 class WrittenSkills:
-    """The own skills of one episode, starting with those `remembered` from earlier ones (name to text).
-
-    `scratch_root` is the folder under which the scratch space is made; None: the system's.
-    """
+    """Skills of an agent in one episode, starting with those `remembered` from earlier ones (name to text)."""
 
     def __init__(self, scratch_root: Path | None, remembered: Mapping[str, str]) -> None:
         self._scratch_root = scratch_root
@@ -304,21 +284,21 @@ class WrittenSkills:
 
     @property
     def names(self) -> list[str]:
-        """Names of what was saved, sorted."""
+        """Return the sorted names of saved skills."""
         return sorted(self._names)
 
     @property
     def texts(self) -> dict[str, str]:
-        """Text of every skill by name; ask before `close`."""
+        """Return the text of every skill by name; read them before `close`."""
         return {name: self.read(name) for name in self.names}
 
     def read(self, name: str) -> str:
-        """The text saved under `name`; raise `SkillError` where it is no longer the file that was saved."""
+        """Return the text saved under `name`; raise `SkillError` if it is no longer the saved file."""
         with open(self._open(name, os.O_RDONLY), "rb") as file:  # noqa: PTH123  # opens a descriptor
             return file.read().decode()
 
     def save(self, name: str, text: str) -> None:
-        """Write a skill or replace it; `name` and `text` keep the rules of `finskillbench.harness.skills.user_skills`."""
+        """Write or replace a skill; the caller checks `name` and `text` with `user_skills.skill_problem`."""
         if self._scratch is None:
             self._scratch = tempfile.TemporaryDirectory(
                 prefix="skills-", dir=self._scratch_root, ignore_cleanup_errors=True
@@ -330,13 +310,13 @@ class WrittenSkills:
         self._names.add(name)
 
     def close(self) -> None:
-        """Remove the scratch space, if one was made."""
+        """Remove the scratch folder, if any."""
         if self._scratch is not None:
             self._scratch.cleanup()
             self._scratch = None
 
     def _open(self, name: str, flags: int) -> int:
-        """Descriptor of a skill's file; neither it nor its folder may be a link, nor it a pipe or a device."""
+        """Open a skill's file without following links; refuse pipes and devices."""
         assert self._scratch is not None
         try:
             folder = os.open(Path(self._scratch.name) / name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -1,4 +1,4 @@
-"""Syntax of skill scripts, parsed in a child process of limited time and memory.
+"""Parse skill scripts in a child process with limited time and memory.
 
 CPython's parser is quadratic in places: 1 MiB of `import a.a.a` takes more than 16 GiB, 1 MiB of f-strings 250 s.
 """
@@ -24,7 +24,7 @@ _WALL_SECONDS = 60.0
 
 
 class Main(msgspec.Struct, frozen=True):
-    """The function `main` of a script: its line, and whether its signature is (payload: dict) -> dict."""
+    """Function `main` of a script: its line, and whether its signature is (payload: dict) -> dict."""
 
     line: int
     takes_one: bool
@@ -32,9 +32,9 @@ class Main(msgspec.Struct, frozen=True):
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """A script by its syntax tree, or why there is none: an `error` of syntax, or a `limit` of the parser.
+    """Outline of a script's syntax tree, or a syntax `error`, or a `limit` of the parser.
 
-    `modules` are imported at its top level, `imported` are modules and members that it imports anywhere.
+    `modules` are top-level imports, `imported` all imported modules and members.
     """
 
     error: str = ""
@@ -46,17 +46,12 @@ class Outline(msgspec.Struct, frozen=True):
 
     @property
     def notes(self) -> str:
-        """The docstring as `inspect.getdoc` returns it; empty where there is none."""
+        """Return the cleaned docstring, empty without one."""
         return inspect.cleandoc(self.docstring or "")
 
 
 def outlines(package: SkillPackage) -> dict[str, Outline]:
-    """Outline of every script of a package, by name; each is parsed once.
-
-    Raises
-    ------
-    SkillError : a script is beyond a limit of the parser, of time or of memory, or can no longer be read.
-    """
+    """Return the outline of every script of a package by name; raises `SkillError` beyond a limit of the parser."""
     if not package.scripts:
         return {}
     sources = tuple((name, script_text(package, name)) for name in package.scripts)

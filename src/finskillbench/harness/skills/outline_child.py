@@ -1,8 +1,7 @@
-"""Child process that parses the scripts of a package. Standard library only; it executes nothing of them.
+"""Child process that parses a package's scripts, using only the standard library and executing none of them.
 
-Standard input: a JSON object of sources by name. Standard output: one JSON object a script, in the order of the names.
-A script that takes more than the processor time of the first argument ends the process; the second argument limits its
-memory in bytes.
+Standard input: a JSON object of sources by name. Standard output: one JSON object per script, in the same order.
+Arguments: processor seconds per script, beyond which the process ends, and bytes of memory.
 """
 
 import ast
@@ -16,7 +15,7 @@ from typing import Any
 
 
 def outline(source: str) -> dict[str, Any]:
-    """Return what the syntax tree of a script says of it, or why there is none: a fault, or a limit of the parser."""
+    """Return the outline of a script, or its syntax error, or the parser's limit."""
     try:
         tree = ast.parse(source)
     except RecursionError:
@@ -36,14 +35,13 @@ def outline(source: str) -> dict[str, Any]:
 
 
 def modules(node: ast.AST) -> list[str]:
-    """Names of the modules that a statement imports."""
+    """Return the modules that a statement imports."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     return [node.module] if isinstance(node, ast.ImportFrom) and node.module is not None else []
 
 
 def _signature(main: ast.FunctionDef) -> dict[str, Any]:
-    """Line of a function, and whether it takes one argument and is annotated as dict to dict."""
     positional = (*main.args.posonlyargs, *main.args.args)
     one = len(positional) == 1 and not (main.args.vararg or main.args.kwarg or main.args.kwonlyargs)
     typed = one and is_dict(positional[0].annotation) and is_dict(main.returns)
@@ -64,9 +62,9 @@ if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")
     for text in json.load(sys.stdin).values():
-        # Its default action ends the process also within the parser, where no handler would run.
+        # The default action also ends the process inside the parser, where handlers do not run.
         signal.setitimer(signal.ITIMER_PROF, seconds)
-        # A docstring may hold lone surrogates, which no text in UTF-8 can.
+        # A docstring may hold lone surrogates, which UTF-8 cannot encode.
         line = json.dumps(outline(text), ensure_ascii=False).encode("utf-8", "replace")
         sys.stdout.buffer.write(line + b"\n")
         sys.stdout.buffer.flush()

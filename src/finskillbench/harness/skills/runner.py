@@ -1,4 +1,4 @@
-"""Runners for scripts of skill packages: warm for those that ship, cold for others, which need a confined machine."""
+"""Run scripts of skill packages: built-in ones in a warm process, others in a cold, confined one."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ _log = logger(__name__)
 
 
 def script_runner(*, allow_unconfined: bool = False) -> ScriptRunner:
-    """A runner, to be entered, whose process has imported what the curated scripts need and done the domains' warm-up.
+    """Return an unstarted runner with the curated scripts' imports and the domains' warm-up preloaded.
 
-    A module that a script imports and the process does not costs every call some 100 ms. Where guards are missing it
-    refuses the scripts of others, unless `allow_unconfined`.
+    A module missing in the warm process costs each call some 100 ms.
     """
     warm_up = [one.warm_up for one in domains() if one.warm_up is not None]
     packages = curated().values()
@@ -34,11 +33,9 @@ def script_runner(*, allow_unconfined: bool = False) -> ScriptRunner:
 
 
 class MountedScripts:
-    """Context manager that runs the scripts of some mounts: curated ones warm, those that were given cold.
+    """Context manager that runs the scripts of mounts: curated ones warm, user packages cold.
 
-    A curated package is warm in every arm. Cold is a process that has imported nothing but the sandbox, one for each
-    interpreter: what a script of others imports, it pays for, and nothing of ours stands ready for it. Theirs are run
-    from a copy that is made on entering, so that whoever goes on writing meanwhile does not change what is measured.
+    A cold process, one per interpreter, has imported only the sandbox. User scripts run from a copy made on entering.
     """
 
     def __init__(self, mounts: Iterable[Mount], *, allow_unconfined: bool = False) -> None:
@@ -65,7 +62,7 @@ class MountedScripts:
     def __enter__(self) -> MountedScripts:
         with ExitStack() as stack:
             copies = Path(stack.enter_context(TemporaryDirectory(prefix="finskillbench-skills-")))
-            copies.chmod(0o755)  # a superuser's scripts run as users of their own
+            copies.chmod(0o755)  # a superuser's scripts run as other users
             for number, package in enumerate(self._user_packages):
                 self._copies[package.root] = _copied(package, copies / str(number))
             for runner in dict.fromkeys(self._runners.values()):
@@ -79,13 +76,13 @@ class MountedScripts:
         self._stack.close()
 
     async def run(self, script: Path, payload: bytes) -> ScriptResult:
-        """Run a script of a mounted package, as `ScriptRunner.run` does."""
+        """Run a script of a mounted package, as `ScriptRunner.run`."""
         root = next(folder for folder in script.parents if folder in self._runners)
         return await self._runners[root].run(self._copies.get(root, root) / script.relative_to(root), payload)
 
 
 def _copied(package: SkillPackage, folder: Path) -> Path:
-    """Write the files of a package below `folder`; `InputError` if they are no longer those that were read."""
+    """Copy a package's files to `folder`; raises `InputError` if they changed after reading."""
     files = read_files(package.root)
     if digest(files) != package.digest:
         raise InputError(f"{package.root}: changed while the run was being prepared; run it again")
@@ -98,18 +95,15 @@ def _copied(package: SkillPackage, folder: Path) -> Path:
 
 @cache
 def sandbox_guards() -> Mapping[str, bool]:
-    """Which guards the sandbox has on this machine, as one that is started for it finds them."""
+    """Return the guards that a started sandbox finds on this machine."""
     with ScriptRunner() as bare:
         return bare.guards
 
 
 def check_guards(mounts: Iterable[Mount], *, allow_unconfined: bool) -> Mapping[str, bool]:
-    """Say in one line which guards must be done without by what is run here; all guards, if anything is.
+    """Return the sandbox's guards and log missing ones; empty if the mounts run no code.
 
-    Raises
-    ------
-    InputError : guards are missing, a package with scripts is not ours or an agent runs code of its own, and
-        `allow_unconfined` is not given.
+    Raises `InputError` if guards are missing for user packages or agents' code, without `allow_unconfined`.
     """
     mounts = list(mounts)
     packages = [package for each in mounts if each.arm.scripts for package in each.packages.values()]
@@ -132,10 +126,9 @@ def check_guards(mounts: Iterable[Mount], *, allow_unconfined: bool) -> Mapping[
 
 
 def imports_of(packages: Iterable[SkillPackage]) -> list[str]:
-    """Return the modules that scripts of `packages` import at their top level and a warm process may import, sorted.
+    """Return the sorted modules that scripts of `packages` import and a warm process may preload.
 
-    These are modules of the sandbox, and of `engines` of this library and of the library that a package is part of:
-    they start no thread, so that a process that has imported them can be forked safely.
+    Modules of the sandbox and of `engines` start no threads, so that the process can be forked safely.
     """
     found: set[str] = set()
     for package in packages:
@@ -146,5 +139,5 @@ def imports_of(packages: Iterable[SkillPackage]) -> list[str]:
 
 
 def _library_of(folder: Path) -> list[str]:
-    """Return the import name of the library that a folder lies in; nothing where it lies in none."""
+    """Return the import name of the library that contains a folder, empty if there is none."""
     return [parent.name for parent in folder.parents if (parent / "__init__.py").is_file()][-1:]

@@ -1,7 +1,4 @@
-"""A new skill package to start from: it lints clean as it is written, and has the sections that readers look for.
-
-Cases of a package for tools that evaluate skills, `evals/evals.json`: agreement with the package.
-"""
+"""Template of a new skill package, which passes lint, and checks of a package's `evals/evals.json`."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _LONGEST = 64
 _DOCUMENT = """\
 ---
 name: {name}
-description: Says in one sentence what the skill does. Use when the task asks for what it does.
+description: States in one sentence what the skill does. Use when the task requires what it does.
 metadata:
   author: Your Name <you@example.com>
   version: "0.1.0"
@@ -33,8 +30,8 @@ metadata:
 
 ## Purpose
 
-What to look at first, what to compute, and what to hand in. Write what an expert would tell a colleague who has the
-tools but not the experience: the order of steps, the definitions that differ from the usual ones, the checks before the
+What to look at first, what to compute, and what to submit. Write for a colleague who has the tools but not the
+experience: the order of steps, the definitions that differ from the usual ones, the checks before the
 answer is submitted.
 
 ## Prerequisites
@@ -63,7 +60,7 @@ What it is not for.
 
 ## Troubleshooting
 
-An error says which value is no number: pass the field as it stands.
+An error names the value that is not a number: pass the field unchanged.
 """
 _REFERENCE = """\
 # Conventions
@@ -109,15 +106,10 @@ _EVALS = """\
 
 
 def package_files(name: str) -> dict[str, str]:
-    """The files of a package called `name`, by path within its folder: document, reference, script and cases to try.
-
-    Raises
-    ------
-    InputError : no skill may be called so.
-    """
+    """Return the files of a new package called `name` by path; raises `InputError` for an invalid name."""
     if not _NAME.fullmatch(name) or len(name) > _LONGEST:
         raise InputError(
-            f"{name!r} is not a valid skill name; name the folder with lower-case letters, digits and single hyphens, "
+            f"{name!r} is not a valid skill name; name the folder with a-z, 0-9 and single hyphens, "
             f"at most {_LONGEST} characters"
         )
     return {
@@ -132,7 +124,7 @@ _FILE = f"{EVALS}/evals.json"
 
 
 def eval_problems(package: SkillPackage) -> list[str]:
-    """Return what `evals/evals.json` names and the package does not have, one line each; it may be absent."""
+    """Return the references of `evals/evals.json` (optional) that the package lacks, one line each."""
     if not os.path.lexists(package.root / _FILE):
         return []
     try:
@@ -157,7 +149,7 @@ def eval_problems(package: SkillPackage) -> list[str]:
 
 
 def _named(case: Any) -> Iterator[str]:
-    """Scripts and files that a case expects, by the fields of agentskills.io and of NVIDIA's SkillEvaluator."""
+    """Yield scripts and files of a case, in the fields of agentskills.io and of NVIDIA's SkillEvaluator."""
     if is_object(case):
         files: Any = case.get("files")
         names = (case.get("expected_script"), *(cast("list[Any]", files) if isinstance(files, list) else ()))
@@ -165,9 +157,9 @@ def _named(case: Any) -> Iterator[str]:
 
 
 def _is_there(package: SkillPackage, name: str) -> bool:
-    """Return True if a name, below the package, its scripts, its `evals/` or after its own name, is there."""
+    """Return True if a name exists in the package, its scripts or its `evals/`, with or without the package's name."""
     inside = os.path.normpath(name.rpartition(f"{package.name}/")[2])
     folders = (package.root, package.root / SCRIPTS, package.root / EVALS)
-    # Path.exists raises where a name is too long.
+    # Path.exists raises for a name that is too long.
     there = any(os.path.exists(f"{folder}/{inside}") for folder in folders)  # noqa: PTH110
     return there and not inside.startswith("..")

@@ -1,12 +1,7 @@
-"""Skills of users: folders that are read before anything is run, each a condition.
+"""Skills of users, each a condition, and the memory of the persistent condition.
 
-Their scripts run confined and cold, in an interpreter that has imported nothing of ours: the one that runs this, or one
-that is named. What a script says it needs (PEP 723) must be there already; nothing is ever installed.
-
-What the persistent arm carries from one episode of its stream to the next: saved skills, and how answers fared.
-
-The rules for a skill that an agent wrote stand here, because what is remembered was read back from a run folder and
-must keep them as well as what is saved now.
+User scripts run confined, in a cold process of this interpreter or a named one. Their PEP 723 requirements must be
+installed. Remembered skills are read from a run folder and checked by the same rules as new ones.
 """
 
 from __future__ import annotations
@@ -32,7 +27,7 @@ _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*", re.ASCII)
 
 
 def skill_problem(name: str, content: str) -> str:
-    """What is wrong with a skill that an agent wrote, in words it can act on; empty where nothing is."""
+    """Return the problem of a skill that an agent wrote, as a message for the agent; empty if valid."""
     if len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):
         return f"skill_name takes lower-case letters, digits and single hyphens, at most {MAX_NAME_CHARS} characters"
     if not content.strip():
@@ -44,12 +39,7 @@ def skill_problem(name: str, content: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """The verdict on an earlier answer as the agent hears it: its status and its score, nothing of the truth.
-
-    Raises
-    ------
-    InputError : the status is none of `finskillbench.episode.Status`, or the score does not lie between 0 and 1.
-    """
+    """Verdict on an earlier answer as shown to the agent; raises `InputError` for an invalid status or score."""
 
     task_id: str
     status: str
@@ -67,12 +57,7 @@ _STATUSES = frozenset(status.value for status in Status)
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """The state of a stream before an episode: texts of the saved skills by name, and verdicts, oldest first.
-
-    Raises
-    ------
-    InputError : more skills than an agent may save, or one that it could not have saved.
-    """
+    """Saved skills by name and verdicts, oldest first, before an episode; raises `InputError` for invalid skills."""
 
     skills: Mapping[str, str] = field(default_factory=dict[str, str])
     verdicts: tuple[Feedback, ...] = ()
@@ -88,19 +73,18 @@ class Memory:
 
 
 EMPTY = Memory()
-"""The state before the first episode of a stream, and of every arm that keeps nothing."""
+"""Memory before the first episode of a stream, and in conditions without memory."""
 
 
 USER_SKILLS_PREFIX = "skill:"
-"""What the name of an arm begins with whose packages somebody brings."""
+"""Prefix of the names of conditions with user skills."""
 
 
 @dataclass(frozen=True, slots=True)
 class SkillFolder:
-    """Location of a user's skills: one package, with a SKILL.md, or a folder of several.
+    """Folder of a user's skills: one package, with a SKILL.md, or several.
 
-    `beside` mounts them beside the curated packages, not in place of them; `python` is the interpreter of their
-    scripts.
+    `keep_curated` mounts them in addition to the curated packages; `python` runs their scripts.
     """
 
     folder: Path
@@ -110,7 +94,7 @@ class SkillFolder:
 
 @dataclass(frozen=True, slots=True)
 class UserSkills:
-    """Packages that a condition of a user mounts, by name, and the interpreter of the scripts that are not curated."""
+    """Packages of a user's condition by name, and the interpreter of those that are not curated."""
 
     packages: Mapping[str, SkillPackage]
     python: Path
@@ -120,11 +104,9 @@ NO_USER_SKILLS: Mapping[str, UserSkills] = MappingProxyType({})
 
 
 def parse_skills(skills: Sequence[str], pythons: Sequence[str] = ()) -> dict[str, SkillFolder]:
-    """Read `NAME=DIR` or, for skills beside the curated ones, `NAME+=DIR`; and `NAME=PATH` of interpreters.
+    """Parse `NAME=DIR`, or `NAME+=DIR` to keep the curated skills, and `NAME=PATH` of interpreters.
 
-    Raises
-    ------
-    InputError : a text of another form, a name given twice, or an interpreter for skills that are not there.
+    Raises `InputError` for invalid syntax, a repeated name, or an interpreter for unknown skills.
     """
     found: dict[str, SkillFolder] = {}
     for text in skills:
@@ -144,24 +126,20 @@ def parse_skills(skills: Sequence[str], pythons: Sequence[str] = ()) -> dict[str
 def read_user_skills(
     skills: Mapping[str, SkillFolder | Path | str], *, run_locally: bool = True
 ) -> dict[str, UserSkills]:
-    """Read the folders of skills, by NAME, into what each arm `skill:NAME` mounts.
+    """Read skill folders by NAME into the packages of each condition `skill:NAME`.
 
-    Parameters
-    ----------
-    skills : folders by NAME; a path alone stands for a folder in place of the curated packages.
-    run_here : whether their scripts are to run on this machine, which must then have what they need.
+    With `run_locally`, interpreters are checked for the scripts' requirements.
 
     Raises
     ------
-    InputError : no package in a folder, two of the same name, an interpreter that does not run, or a script whose
-        needs it does not have.
+    InputError : no package in a folder, duplicate names, a failing interpreter, or a missing requirement.
     SkillError : a package cannot be read.
     """
     found: dict[str, UserSkills] = {}
     pythons: dict[Path, Path] = {}
     for name, where in skills.items():
         chosen = where if isinstance(where, SkillFolder) else SkillFolder(Path(where))
-        # Not resolved: the interpreter of a virtual environment is a link to one that knows nothing of it.
+        # Not resolved: a virtual environment's interpreter is a link to one outside it.
         python = Path(shutil.which(str(chosen.python)) or chosen.python).absolute()
         loaded = by_name(map(load_package, package_folders(chosen.folder)))
         if run_locally:

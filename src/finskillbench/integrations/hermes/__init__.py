@@ -1,7 +1,7 @@
-"""The Nous Research Hermes Agent as a second harness: its own loop and tools for skills, our models and toolbox.
+"""The Nous Research Hermes Agent as a second harness: its loop and skill tools with our models and toolbox.
 
-Hermes pins versions of libraries that ours do not bear, so it lives in an environment and in processes of its own, each
-with the skills of one mount. `run(..., harness=Hermes())` plays with it.
+Hermes pins library versions that conflict with ours, so it runs in another environment, in one process or more per
+mount. Use it with `run(..., harness=Hermes())`.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ from finskillbench.integrations.hermes.wire import Endpoint
 from finskillbench.redaction import logger
 
 VERSION = "0.19.0"
-"""The frozen release; another one would be another agent."""
+"""Supported release; rows of another one would not be comparable."""
 VARIABLE = "FINSKILLBENCH_HERMES_PYTHON"
-"""Names the interpreter of the environment that Hermes is installed in."""
+"""Environment variable with the path of Hermes's interpreter."""
 REMEDY = f"run make hermes in a checkout, or name its interpreter with --hermes-python or {VARIABLE}"
-_ASK = "from importlib.metadata import version; print(version('hermes-agent'))"
+_VERSION_SCRIPT = "from importlib.metadata import version; print(version('hermes-agent'))"
 _SECONDS = 60.0
 
 
 def hermes_python(named: Path | None = None) -> Path:
-    """The interpreter of Hermes: the one named, that of the variable, or that of .venv-hermes beside our environment.
+    """Return Hermes's interpreter: the named one, that of the variable, or that of .venv-hermes next to our
+    environment.
 
     Raises
     ------
-    InputError : there is none, or its Hermes is none or another; the message says what to do.
+    InputError : it is missing, or its Hermes is missing or of another version.
     """
     text = os.environ.get(VARIABLE, "")
     python = named or (Path(text) if text else Path(sys.prefix).parent / ".venv-hermes" / "bin" / "python")
@@ -53,31 +54,32 @@ def hermes_python(named: Path | None = None) -> Path:
     if found is None:
         raise InputError(f"Hermes Agent {VERSION} is not installed ({python}); {REMEDY}")
     if found != VERSION:
-        raise InputError(f"{python} has Hermes Agent {found}, and rows are of {VERSION}; {REMEDY}")
+        raise InputError(f"{python} has Hermes Agent {found}; version {VERSION} is needed; {REMEDY}")
     return python
 
 
 def _installed(python: Path) -> str | None:
-    """The version of Hermes that an interpreter has; None where there is no such interpreter, or no Hermes."""
     try:
-        asked = subprocess.run([python, "-I", "-c", _ASK], capture_output=True, text=True, timeout=_SECONDS, check=True)
+        completed = subprocess.run(
+            [python, "-I", "-c", _VERSION_SCRIPT], capture_output=True, text=True, timeout=_SECONDS, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return None
-    return asked.stdout.strip()
+    return completed.stdout.strip()
 
 
 _LOG = logger(__name__)
 _WORKER = Path(__file__).with_name("worker.py")
 _PROCESSES = max(1, min(4, os.cpu_count() or 1))
-"""For each mount: an episode takes Hermes half a second of one core, and one process has one core."""
-_FILLED = 4
-"""Episodes of a process from which on another one is started, if there may be more."""
+"""Processes per mount: an episode takes Hermes half a second of one core, and a process uses one core."""
+_EPISODES_PER_PROCESS = 4
+"""Episodes of a process before another one is started."""
 _START_SECONDS, _GRACE_SECONDS = 180.0, 5.0
-_STILL_SECONDS = 300.0
-"""Hermes that neither asks nor calls for so long, while nobody keeps it waiting, has hung up."""
+_STALL_SECONDS = 300.0
+"""Time without a request after which Hermes counts as hung; generation by the model does not count."""
 _LONGEST_LINE = 1024 * 1024
 _TIMEOUTS = dict.fromkeys(("HERMES_API_TIMEOUT", "HERMES_STREAM_READ_TIMEOUT", "HERMES_STREAM_STALE_TIMEOUT"), "86400")
-"""Seconds. A model may think for long: it is for the model layer to say when a call has failed."""
+"""Seconds, effectively without limit: the model layer decides when a call has timed out."""
 _CONFIG = {
     "model": {"context_length": 200_000},
     "compression": {"enabled": False},
@@ -88,32 +90,30 @@ _CONFIG = {
     "tool_loop_guardrails": {"warnings_enabled": False},
     "display": {"turn_completion_explainer": False},
 }
-"""Hermes with everything off that would put words of its own into the conversation, or keep any for the next one."""
+"""Disables all that would add text to the conversation, or carry text to the next one."""
 
 
 class _Worker:
-    """One process; `sittings` are the episodes that it plays."""
-
     def __init__(self, python: Path, endpoint: Endpoint, mounted: Mount) -> None:
-        self.sittings: dict[str, HermesSession] = {}
+        self.sessions: dict[str, HermesSession] = {}
         self.is_dead = False
         self.home = Path(tempfile.mkdtemp(prefix="finskillbench-hermes-"))
         self._python, self._endpoint, self._mounted = python, endpoint, mounted
-        self._over: dict[str, asyncio.Event] = {}
+        self._finished: dict[str, asyncio.Event] = {}
         self._ready = asyncio.Event()
-        self._why = ""
+        self._failure = ""
         self._process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start it, and wait until it can play.
+        """Start the process and wait until it is ready.
 
         Raises
         ------
-        ProviderError : it does not come up; the message says why.
-        SkillError : a package has changed since it was read.
+        ProviderError : it does not start; the message names the reason.
+        SkillError : a skill package has changed since it was read.
         """
-        self._furnish()
+        self._write_home()
         home = str(self.home)
         places = dict.fromkeys(("HOME", "TMPDIR", "HERMES_HOME"), home)
         environment = {"PATH": os.defpath, "LANG": "C.UTF-8", "NO_PROXY": "*", **places, **_TIMEOUTS}
@@ -129,16 +129,15 @@ class _Worker:
                 start_new_session=True,
             )
         self._reading = asyncio.ensure_future(self._read())
-        self._tell(port=self._endpoint.port, token=self._endpoint.token, version=VERSION)
+        self._send(port=self._endpoint.port, token=self._endpoint.token, version=VERSION)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ready.wait(), _START_SECONDS)
         if not self._ready.is_set() or self.is_dead:
             await self.close()
-            raise ProviderError(f"Hermes does not start: {self._why or 'no sign of it'}", Cause.NOT_STARTED)
+            raise ProviderError(f"Hermes does not start: {self._failure or 'no response'}", Cause.NOT_STARTED)
 
-    def _furnish(self) -> None:
-        """Write its configuration and the packages that its arm mounts."""
-        (self.home / "config.yaml").write_bytes(orjson.dumps(_CONFIG))  # JSON is YAML
+    def _write_home(self) -> None:
+        (self.home / "config.yaml").write_bytes(orjson.dumps(_CONFIG))  # JSON is valid YAML
         for name, package in self._mounted.loadable.items():
             files = read_files(package.root)
             if digest(files) != package.digest:
@@ -148,94 +147,92 @@ class _Worker:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(data)
 
-    async def play(self, sitting: HermesSession, ended: Awaitable[Ended]) -> Ended:
-        """Have Hermes play an episode until it has `ended`."""
+    async def play(self, session: HermesSession, ended: Awaitable[Ended]) -> Ended:
         with ExitStack() as stack:
-            name = stack.enter_context(self._endpoint.serving(sitting))
-            self.sittings[name] = sitting
-            over = self._over[name] = asyncio.Event()
-            stack.callback(self._over.pop, name)
-            stack.callback(self.sittings.pop, name)
+            name = stack.enter_context(self._endpoint.serving(session))
+            self.sessions[name] = session
+            finished = self._finished[name] = asyncio.Event()
+            stack.callback(self._finished.pop, name)
+            stack.callback(self.sessions.pop, name)
             tools = [
                 {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-                for tool in sitting.expected.tools
+                for tool in session.expected.tools
             ]
-            self._tell(
+            self._send(
                 episode=name,
-                model=sitting.expected.model,
-                system=sitting.expected.system,
-                prompt=sitting.expected.prompt,
+                model=session.expected.model,
+                system=session.expected.system,
+                prompt=session.expected.prompt,
                 tools=tools,
-                skills=sitting.expected.skills,
-                turns=sitting.seat.remaining.turns,
+                skills=session.expected.skills,
+                turns=session.state.remaining.turns,
             )
             try:
-                return await self._awaited(sitting, asyncio.ensure_future(ended))
+                return await self._await_end(session, asyncio.ensure_future(ended))
             finally:
-                if not over.is_set() and not self.is_dead:
-                    self._tell(stop=name)
+                if not finished.is_set() and not self.is_dead:
+                    self._send(stop=name)
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(over.wait(), _GRACE_SECONDS)
+                        await asyncio.wait_for(finished.wait(), _GRACE_SECONDS)
 
-    async def _awaited(self, sitting: HermesSession, ended: asyncio.Future[Ended]) -> Ended:
-        clock = sitting.seat.resources.clock
+    async def _await_end(self, session: HermesSession, ended: asyncio.Future[Ended]) -> Ended:
+        clock = session.state.resources.clock
         while not ended.done():
-            await asyncio.wait({ended}, timeout=_STILL_SECONDS / 10)
-            if not ended.done() and not sitting.is_asking and clock() - sitting.moved > _STILL_SECONDS:
-                sitting.fail(ProviderError(f"Hermes has not moved for {_STILL_SECONDS:g} seconds", Cause.ADAPTER))
+            await asyncio.wait({ended}, timeout=_STALL_SECONDS / 10)
+            if not ended.done() and not session.is_generating and clock() - session.last_activity > _STALL_SECONDS:
+                session.fail(ProviderError(f"Hermes has not moved for {_STALL_SECONDS:g} seconds", Cause.ADAPTER))
         return ended.result()
 
     async def _read(self) -> None:
-        """What it says, until it is gone."""
         assert self._process is not None
         assert self._process.stdout is not None
-        with suppress(ValueError):  # a line beyond the limit, which no worker of ours writes
+        with suppress(ValueError):  # a line beyond the limit, which our worker never writes
             while line := await self._process.stdout.readline():
-                self._heard(orjson.loads(line))
+                self._handle_message(orjson.loads(line))
         self.is_dead = True
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), _GRACE_SECONDS)
         if self._process.returncode is None:
-            # Not `Process.kill`, which looks whether it has ended and so takes its exit code from whoever waits for it.
+            # Not `Process.kill`: it polls the process and would take the exit code from the waiter.
             with suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)
         code = await self._process.wait()
-        self._why = self._why or f"its process ended with {code}{self._last_words()}"
+        self._failure = self._failure or f"its process ended with {code}{self._last_log_line()}"
         self._ready.set()
-        for sitting in [*self.sittings.values()]:
-            # Its neighbours in the process had no part in it: not the agent's failure, and played again.
-            sitting.fail(ProviderError(f"Hermes is gone: {self._why}", Cause.DROPPED))
+        for session in [*self.sessions.values()]:
+            # The other episodes of the process did not cause its end: not the agent's failure, and played again.
+            session.fail(ProviderError(f"Hermes is gone: {self._failure}", Cause.DROPPED))
 
-    def _heard(self, said: dict[str, Any]) -> None:
-        if "ended" in said:
-            name, error = said["ended"], said["error"]
-            if name in self._over:
-                self._over[name].set()
-            if name in self.sittings:
-                self.sittings[name].fail(ProviderError(f"Hermes has ended: {error or 'for no reason'}", Cause.ADAPTER))
-        elif "ready" in said:
+    def _handle_message(self, message: dict[str, Any]) -> None:
+        if "ended" in message:
+            name, error = message["ended"], message["error"]
+            if name in self._finished:
+                self._finished[name].set()
+            if name in self.sessions:
+                self.sessions[name].fail(ProviderError(f"Hermes has ended: {error or 'for no reason'}", Cause.ADAPTER))
+        elif "ready" in message:
             self._ready.set()
-        elif "failed" in said:
-            self._why = said["failed"]
-        elif "refused" in said:
-            # An address that it was kept from is worth a warning; a process, which `platform` starts too, is not.
-            say = _LOG.warning if said["refused"].startswith("socket.") else _LOG.debug
-            say("Hermes was refused %s", said["refused"])
+        elif "failed" in message:
+            self._failure = message["failed"]
+        elif "refused" in message:
+            # A refused address deserves a warning; a refused process does not, since `platform` starts one.
+            say = _LOG.warning if message["refused"].startswith("socket.") else _LOG.debug
+            say("Hermes was refused %s", message["refused"])
 
-    def _last_words(self) -> str:
+    def _last_log_line(self) -> str:
         with suppress(OSError):
             lines = (self.home / "worker.log").read_text(encoding="utf-8", errors="replace").split("\n")
             return next((f": {line.strip()[:300]}" for line in reversed(lines) if line.strip()), "")
         return ""
 
-    def _tell(self, **words: Any) -> None:
+    def _send(self, **fields: Any) -> None:
         assert self._process is not None
         assert self._process.stdin is not None
         with suppress(OSError):
-            self._process.stdin.write(orjson.dumps(words) + b"\n")
+            self._process.stdin.write(orjson.dumps(fields) + b"\n")
 
     async def close(self) -> None:
-        """End it, and remove its folder."""
+        """End the process and remove its folder."""
         if self._process is not None and self._reading is not None:
             assert self._process.stdin is not None
             self._process.stdin.close()
@@ -247,7 +244,7 @@ class _Worker:
 
 
 class WorkerPool:
-    """The processes of a run, started as they are needed."""
+    """Hermes processes of a run, started on demand."""
 
     def __init__(self, python: Path, endpoint: Endpoint) -> None:
         self._python, self._endpoint = python, endpoint
@@ -256,23 +253,23 @@ class WorkerPool:
 
     @asynccontextmanager
     async def working(self) -> AsyncGenerator[None]:
-        """End all of them when the context is left."""
+        """End all processes when the context closes."""
         try:
             yield
         finally:
             every = [each for workers in self._workers.values() for each in workers]
             await asyncio.gather(*(each.close() for each in every), return_exceptions=True)
 
-    async def play(self, mounted: Mount, sitting: HermesSession, ended: Awaitable[Ended]) -> Ended:
-        """Have an episode played by the process with its skills that has least to do."""
+    async def play(self, mounted: Mount, session: HermesSession, ended: Awaitable[Ended]) -> Ended:
+        """Play an episode in the least busy process with its skills."""
         async with self._starting.setdefault(mounted.digest, asyncio.Lock()):
             found = await self._free(mounted)
-        return await found.play(sitting, ended)
+        return await found.play(session, ended)
 
     async def _free(self, mounted: Mount) -> _Worker:
         workers = [each for each in self._workers.get(mounted.digest, []) if not each.is_dead]
-        least = min(workers, key=lambda each: len(each.sittings), default=None)
-        if least is not None and (len(least.sittings) < _FILLED or len(workers) >= _PROCESSES):
+        least = min(workers, key=lambda each: len(each.sessions), default=None)
+        if least is not None and (len(least.sessions) < _EPISODES_PER_PROCESS or len(workers) >= _PROCESSES):
             return least
         made = _Worker(self._python, self._endpoint, mounted)
         self._workers.setdefault(mounted.digest, []).append(made)
@@ -284,7 +281,7 @@ _ARMS = (Condition.NO_SKILL, Condition.CURATED)
 
 
 class Hermes:
-    """The Hermes Agent of an interpreter, see `finskillbench.integrations.hermes.hermes_python`.
+    """Hermes Agent as a harness; `hermes_python` finds its interpreter.
 
     Raises
     ------
@@ -300,11 +297,11 @@ class Hermes:
         return f"Hermes Agent {VERSION}, {self._python}"
 
     def check(self, arm: Arm) -> None:
-        """Refuse an arm that has no counterpart there.
+        """Refuse conditions that Hermes does not support.
 
         Raises
         ------
-        InputError : it is neither no_skill nor curated nor of skills that somebody brings.
+        InputError : the condition is not no_skill, curated or skills of the user.
         """
         if arm.condition not in _ARMS and not arm.given:
             raise InputError(
@@ -314,14 +311,14 @@ class Hermes:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Play]:
-        """What plays episodes for as long as the context is open."""
+        """Provide the function that plays episodes while the context is open."""
         endpoint = Endpoint()
-        crew = WorkerPool(self._python, endpoint)
+        pool = WorkerPool(self._python, endpoint)
 
-        async def play(model: Model, given: EpisodeSpec, around: Resources) -> Trace:
-            return await HermesSession(model, given, around).play(crew)
+        async def play(model: Model, spec: EpisodeSpec, resources: Resources) -> Trace:
+            return await HermesSession(model, spec, resources).play(pool)
 
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(endpoint.listening())
-            await stack.enter_async_context(crew.working())
+            await stack.enter_async_context(pool.working())
             yield play

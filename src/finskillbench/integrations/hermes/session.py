@@ -1,8 +1,8 @@
-"""One episode that Hermes plays: its model and its tools are asked for here, and everything is counted as in our loop.
+"""One episode played by Hermes.
 
-Hermes keeps the conversation and decides what is called. Each of its requests becomes a turn of
-`finskillbench.harness.loop.Conversation`, so that retries, budgets, the last turn and the record are those of every
-other episode; each call of a tool of the benchmark is served by the episode's toolbox, in this process.
+Hermes keeps the conversation and decides on calls. Each of its model requests becomes a turn of
+`finskillbench.harness.loop.Conversation`, with the retries, budgets and records of our loop. The episode's toolbox
+serves calls of benchmark tools in this process.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from finskillbench.harness.trace import CallOutcome, Ended, ToolRecord, Trace
 from finskillbench.integrations.hermes.wire import (
     OVER,
     SKILL_TOOLS,
-    Answer,
-    Expected,
+    EndpointResponse,
+    ExpectedRequest,
     read_request,
     same_json,
     stream_of,
@@ -37,221 +37,220 @@ from finskillbench.redaction import logger
 from finskillbench.scoring.values import is_object
 
 HARNESS = "hermes"
-"""The harness of rows whose episodes Hermes has played."""
+"""Harness name of rows of Hermes."""
 _REPLACED = ("load_skill", "load_references")
-"""Tools of the benchmark in whose place Hermes has its own."""
+"""Benchmark tools that Hermes's skill tools replace."""
 _USUAL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-"""Ids of calls that Hermes leaves as they are."""
+"""Call ids that Hermes keeps unchanged."""
 _SUBMITTED = '{"error": "the answer is submitted; the episode is over"}'
 _LOG = logger(__name__)
 
 
-class _Stage(Protocol):
-    """Where episodes are played; `finskillbench.integrations.hermes.Crew` is one."""
-
-    async def play(self, mounted: Mount, sitting: HermesSession, ended: Awaitable[Ended]) -> Ended:
-        """Have an episode played under what is mounted, until it has `ended`, which is returned or raised."""
+class _SessionPool(Protocol):
+    async def play(self, mounted: Mount, session: HermesSession, ended: Awaitable[Ended]) -> Ended:
+        """Play an episode under a mount until `ended`; return its result or raise its exception."""
         ...
 
 
 class HermesSession:
-    """Hermes at its seat.
+    """One episode of Hermes; parameters are those of `EpisodeState`."""
 
-    Parameters
-    ----------
-    model : who answers.
-    given, around : as of `finskillbench.harness.episode_state.Seat`.
-    """
-
-    def __init__(self, model: Model, given: EpisodeSpec, around: Resources) -> None:
-        self.seat = seat = EpisodeState(model.name, HARNESS, given, around, getattr(model, "provider", None))
-        seat.tools = tuple(tool for tool in seat.tools if tool.name not in _REPLACED)
-        self.expected = Expected(model.name, seat.system, seat.prompt, seat.tools, bool(given.mounted.loadable))
-        self.moved = around.clock()
-        self._talk = Conversation(model, seat)
+    def __init__(self, model: Model, spec: EpisodeSpec, resources: Resources) -> None:
+        self.state = state = EpisodeState(model.name, HARNESS, spec, resources, getattr(model, "provider", None))
+        state.tools = tuple(tool for tool in state.tools if tool.name not in _REPLACED)
+        self.expected = ExpectedRequest(
+            model.name, state.system, state.prompt, state.tools, bool(spec.mounted.loadable)
+        )
+        self.last_activity = resources.clock()
+        self._conversation = Conversation(model, state)
         self._results: dict[str, str] = {}
-        self._said: dict[tuple[str, ...], Turn] = {}
+        self._turns_by_calls: dict[tuple[str, ...], Turn] = {}
         self._order: list[str] = []
         self._settled = True
         self._paused_at = -1
-        self._asking: asyncio.Future[bytes | None] | None = None
+        self._model_call: asyncio.Future[bytes | None] | None = None
         self._ended: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
-        self._answers: dict[str, Callable[[bytes], Awaitable[Answer]]] = {
+        self._answers: dict[str, Callable[[bytes], Awaitable[EndpointResponse]]] = {
             "chat/completions": self._chat,
             "call": self._call,
             "pause": self._pause,
         }
 
-    async def play(self, stage: _Stage) -> Trace:
-        """The trace of the episode, as it is played there; never raises for what Hermes, model or provider do.
+    async def play(self, pool: _SessionPool) -> Trace:
+        """Play the episode and return its trace; failures of Hermes, model or provider do not raise.
 
         Raises
         ------
         RunStoppedError : the model takes no further call; the episode counts as not begun.
         """
-        seat = self.seat
+        state = self.state
         try:
-            ended, failure = await self._talk.outcome(stage.play(self.seat.mounted, self, self._ended))
+            ended, failure = await self._conversation.outcome(pool.play(self.state.mounted, self, self._ended))
             self._close_record()
-            busy = math.fsum(call.seconds for call in seat.calls) + math.fsum(record.seconds for record in seat.records)
-            return seat.trace(ended, failure, turns=len(seat.calls), busy=busy)
+            busy = math.fsum(call.seconds for call in state.calls) + math.fsum(
+                record.seconds for record in state.records
+            )
+            return state.trace(ended, failure, turns=len(state.calls), busy=busy)
         finally:
-            if self._asking is not None:
-                self._asking.cancel()
-                await asyncio.wait({self._asking})
-            seat.toolbox.close()
+            if self._model_call is not None:
+                self._model_call.cancel()
+                await asyncio.wait({self._model_call})
+            state.toolbox.close()
 
     @property
-    def is_asking(self) -> bool:
-        """Whether the model is at work, so that Hermes has to wait."""
-        return self._asking is not None and not self._asking.done()
+    def is_generating(self) -> bool:
+        """True while the model answers a request, so that Hermes has to wait."""
+        return self._model_call is not None and not self._model_call.done()
 
     def fail(self, error: ProviderError) -> None:
         """End the episode with a failure of Hermes, unless it has ended."""
         if not self._ended.done():
-            self.seat.incidents.append(error.cause.value)
+            self.state.incidents.append(error.cause.value)
             self._ended.set_exception(error)
 
-    async def answer(self, what: str, body: bytes) -> Answer:
+    async def answer(self, what: str, body: bytes) -> EndpointResponse:
         """Answer a request of the worker or of Hermes; never raises."""
         serve = self._answers.get(what)
-        self.moved = self.seat.resources.clock()
+        self.last_activity = self.state.resources.clock()
         try:
             if serve is None:
-                raise InternalError(f"Hermes asks for {what[:80]!r}, which nobody has told it of")
+                raise InternalError(f"Hermes sent the unknown request {what[:80]!r}")
             return await serve(body)
-        except FinSkillBenchError as error:  # counted by the conversation, where it is a model's failure
+        except FinSkillBenchError as error:  # a model's failure, counted by the conversation
             if not self._ended.done():
                 self._ended.set_exception(error)
-        except Exception as error:  # noqa: BLE001 - a worker may send anything, and must end no more than its episode
-            _LOG.warning("%s: a request of Hermes failed", self.seat.episode.task_id, exc_info=True)
+        except Exception as error:  # noqa: BLE001 - a failed request ends its episode alone
+            _LOG.warning("%s: a request of Hermes failed", self.state.episode.task_id, exc_info=True)
             self.fail(ProviderError(f"Hermes: {type(error).__name__}: {error}", Cause.ADAPTER))
         finally:
-            self.moved = self.seat.resources.clock()
+            self.last_activity = self.state.resources.clock()
         return OVER
 
     def _end(self, ended: Ended) -> None:
         if not self._ended.done():
             self._ended.set_result(ended)
 
-    async def _chat(self, body: bytes) -> Answer:
+    async def _chat(self, body: bytes) -> EndpointResponse:
         if self._ended.done():
             return OVER
-        if self.is_asking:
-            raise InternalError("Hermes asks its model while its model answers")
-        self._asking = asyncio.ensure_future(self._take_turn(body))
-        await asyncio.wait({self._asking})
-        stream = None if self._asking.cancelled() else self._asking.result()
-        return OVER if stream is None else Answer(stream, kind="text/event-stream")
+        if self.is_generating:
+            raise InternalError("Hermes sent a model request while another one is running")
+        self._model_call = asyncio.ensure_future(self._take_turn(body))
+        await asyncio.wait({self._model_call})
+        stream = None if self._model_call.cancelled() else self._model_call.result()
+        return OVER if stream is None else EndpointResponse(stream, kind="text/event-stream")
 
     async def _take_turn(self, body: bytes) -> bytes | None:
-        """The model's answer to a request of Hermes; None where the episode ended with it."""
-        seat, talk = self.seat, self._talk
+        """Return the model's answer to a request of Hermes; None if the episode ended with it."""
+        state, conversation = self.state, self._conversation
         request = read_request(body)
         offered = self.expected.check(request, self._results)
         self._settle()
-        seat.tools, seat.messages = offered, seat.as_sent(to_messages(request, self._said))
-        turns = len(seat.calls)
-        ended = await talk.take_turn()
-        turn = talk.turn
-        if len(seat.calls) > turns and turn.stop != "context_overflow":
-            turn = talk.turn = self._with_usual_ids(turn)
-            seat.messages[-1] = Message("assistant", turn.text, turn.tool_calls, None, turn.replay)
+        state.tools, state.messages = offered, state.as_sent(to_messages(request, self._turns_by_calls))
+        turns = len(state.calls)
+        ended = await conversation.take_turn()
+        turn = conversation.turn
+        if len(state.calls) > turns and turn.stop != "context_overflow":
+            turn = conversation.turn = self._with_usual_ids(turn)
+            state.messages[-1] = Message("assistant", turn.text, turn.tool_calls, None, turn.replay)
             self._settled = False
         if ended is not None:
             self._end(ended)
             return None
         if turn.tool_calls:
-            self._said[tuple(call.id for call in turn.tool_calls)] = turn
-        return stream_of(seat.name, turn)
+            self._turns_by_calls[tuple(call.id for call in turn.tool_calls)] = turn
+        return stream_of(state.name, turn)
 
     def _with_usual_ids(self, turn: Turn) -> Turn:
-        """Return a turn with calls as offered, whose ids Hermes can tell apart from all others and leaves alone."""
+        """Return a turn with repaired calls, whose ids are unique and kept unchanged by Hermes."""
         calls: list[ToolCall] = []
         for i, made in enumerate(turn.tool_calls):
-            call = self.seat.repaired(made, self._talk.offered)
+            call = self.state.repaired(made, self._conversation.offered)
             usual = _USUAL_ID.fullmatch(call.id) is not None and call.id not in self._order
-            calls.append(call if usual else replace(call, id=f"call_{len(self.seat.calls)}_{i}"))
+            calls.append(call if usual else replace(call, id=f"call_{len(self.state.calls)}_{i}"))
             self._order.append(calls[-1].id)
         if tuple(calls) == turn.tool_calls:
             return turn
         return replace(turn, tool_calls=tuple(calls), replay=None)
 
-    async def _call(self, body: bytes) -> Answer:
-        """Serve a call, or note one that Hermes has served itself."""
-        asked: dict[str, Any] = orjson.loads(body)
-        seat, turn = self.seat, len(self.seat.calls)
-        call = self._as_said(ToolCall(asked["id"], asked["name"], orjson.dumps(asked["arguments"]).decode()))
+    async def _call(self, body: bytes) -> EndpointResponse:
+        request: dict[str, Any] = orjson.loads(body)
+        state, turn = self.state, len(self.state.calls)
+        call = self._as_generated(ToolCall(request["id"], request["name"], orjson.dumps(request["arguments"]).decode()))
         if self._ended.done():
-            seat.record_not_run(turn, call)
-            return _told(_SUBMITTED, over=True)
+            state.record_not_run(turn, call)
+            return _call_response(_SUBMITTED, over=True)
         if call.name in SKILL_TOOLS:
-            served = asked["result"], self._opened(call.name, asked["result"]), float(asked["seconds"])
+            served = request["result"], self._skill_outcome(call.name, request["result"]), float(request["seconds"])
         else:
-            served = await seat.serve(call, self._talk.offered)
+            served = await state.serve(call, self._conversation.offered)
         self._results[call.id] = served[0]
-        seat.record_tool_call(turn, call, served)
-        if seat.toolbox.answer is not None:
+        state.record_tool_call(turn, call, served)
+        if state.toolbox.answer is not None:
             self._end("submitted")
-        return _told(served[0], over=self._ended.done())
+        return _call_response(served[0], over=self._ended.done())
 
-    def _as_said(self, call: ToolCall) -> ToolCall:
-        """A call with the model's own words, which keep the digits of numbers, unless Hermes has mended them."""
-        for said in self._talk.turn.tool_calls:
-            if said.id == call.id:
-                return said if said.name == call.name and same_json(said.arguments, call.arguments) else call
-        raise InternalError(f"Hermes calls {call.name[:80]!r}, which its model has not asked for")
+    def _as_generated(self, call: ToolCall) -> ToolCall:
+        """Return the call as generated, which preserves the digits of numbers, unless Hermes has repaired it."""
+        for generated in self._conversation.turn.tool_calls:
+            if generated.id == call.id:
+                return (
+                    generated
+                    if generated.name == call.name and same_json(generated.arguments, call.arguments)
+                    else call
+                )
+        raise InternalError(f"Hermes calls {call.name[:80]!r}, which its model did not request")
 
-    def _opened(self, name: str, text: str) -> CallOutcome:
-        """What came of a call of Hermes's own tools; a document that was read makes its scripts ready to be run."""
+    def _skill_outcome(self, name: str, text: str) -> CallOutcome:
+        """Return the outcome of a call of a skill tool; a skill that was read may run its scripts."""
         result: object = orjson.loads(text)
         if not is_object(result) or result.get("success") is not True:
-            self.seat.incidents.append("tool_failed")
+            self.state.incidents.append("tool_failed")
             return "tool_failed"
         skill = result.get("name")
-        if name == "skill_view" and skill in self.seat.toolbox.loadable:
-            self.seat.toolbox.mark_loaded(str(skill))
+        if name == "skill_view" and skill in self.state.toolbox.loadable:
+            self.state.toolbox.mark_loaded(str(skill))
         return "ok"
 
-    async def _pause(self, body: bytes) -> Answer:
-        """Hermes thinks that it is done: the words that a model in our loop would read then, or none."""
+    async def _pause(self, body: bytes) -> EndpointResponse:
+        """Return the reminder of our loop when Hermes stops without an answer, or None once the episode is over."""
         error = orjson.loads(body)["error"]
-        turns = len(self.seat.calls)
+        turns = len(self.state.calls)
         if not self._ended.done() and turns == self._paused_at:
             self.fail(ProviderError(f"Hermes has given up: {error or 'without a reason'}", Cause.ADAPTER))
         self._paused_at = turns
-        if not self._ended.done() and not self.seat.remaining.turns:
+        if not self._ended.done() and not self.state.remaining.turns:
             self._end("max_turns")
-        return Answer(orjson.dumps({"say": None if self._ended.done() else REMINDER}))
+        return EndpointResponse(orjson.dumps({"say": None if self._ended.done() else REMINDER}))
 
     def _settle(self) -> None:
-        """Note what became of the calls of the newest turn that have reached nobody: Hermes has declined them."""
+        """Record calls of the newest turn that did not reach the toolbox, because Hermes declined them."""
         if self._settled:
             return
         self._settled = True
-        known = {record.id for record in self.seat.records}
-        offered = {tool.name for tool in self._talk.offered}
-        for call in self._talk.turn.tool_calls:
+        known = {record.id for record in self.state.records}
+        offered = {tool.name for tool in self._conversation.offered}
+        for call in self._conversation.turn.tool_calls:
             if call.id in known:
                 continue
-            too_late = self.seat.toolbox.answer is not None or self.seat.remaining.is_overdrawn
-            fate = "not_run" if too_late else _why_declined(call, offered)
-            if fate != "not_run":
-                self.seat.incidents.append(fate)
-            turn = len(self.seat.calls)
-            self.seat.records.append(ToolRecord(turn, call.id, call.name, call.arguments, fate, 0.0, None))
+            too_late = self.state.toolbox.answer is not None or self.state.remaining.is_overdrawn
+            outcome = "not_run" if too_late else _why_declined(call, offered)
+            if outcome != "not_run":
+                self.state.incidents.append(outcome)
+            turn = len(self.state.calls)
+            self.state.records.append(ToolRecord(turn, call.id, call.name, call.arguments, outcome, 0.0, None))
 
     def _close_record(self) -> None:
-        """Put the calls in the model's order, Hermes runs some beside each other, and say where each result stands."""
+        """Sort calls into the model's order, since Hermes runs some concurrently, and link their result messages."""
         self._settle()
-        seat = self.seat
-        places = {message.tool_call_id: i for i, message in enumerate(seat.messages) if message.role == "tool"}
-        seat.records.sort(key=lambda record: self._order.index(record.id))
-        seat.records[:] = [replace(record, message=places.get(record.id)) for record in seat.records]
+        state = self.state
+        places = {message.tool_call_id: i for i, message in enumerate(state.messages) if message.role == "tool"}
+        state.records.sort(key=lambda record: self._order.index(record.id))
+        state.records[:] = [replace(record, message=places.get(record.id)) for record in state.records]
 
 
-def _told(result: str, *, over: bool) -> Answer:
-    return Answer(orjson.dumps({"result": result, "over": over}))
+def _call_response(result: str, *, over: bool) -> EndpointResponse:
+    return EndpointResponse(orjson.dumps({"result": result, "over": over}))
 
 
 def _why_declined(call: ToolCall, offered: set[str]) -> CallOutcome:

@@ -1,9 +1,8 @@
-"""What goes between Hermes and its model: the address it asks, requests read and checked, answers written as a stream.
+"""HTTP endpoint between Hermes and our models: reads and checks requests, and streams answers.
 
-Hermes is the harness here, so the conversation is its own: the model reads what Hermes sends. What Hermes was told to
-leave as it is, is looked at in every request: the tools, the system prompt, the task, the results of tools. The address
-is HTTP on loopback, and whoever asks must know a token that is drawn anew each time. Hermes looks at a local address
-for the servers that it knows (`GET /models` and the like) and is told that none of them is there.
+Hermes controls the conversation, and the model reads what Hermes sends. Every request is checked for parts that Hermes
+must not change: tools, system prompt, task, tool results. The address is on loopback and requires a random token.
+Hermes probes a local address for known servers (`GET /models` and similar) and gets status 404.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ SKILL_TOOLS = {
     "skill_view": "a292e49c9d4f6af8db60d84ef7a74ba726a14e4e58152140130f5d29171c4099",
     "skills_list": "46188b2dddc24dae5ff51e6b79d0f708315ba0f654159469c748dd8e69e54bf2",
 }
-"""The only tools of Hermes's own that are on, where there are skills: SHA-256 of each as 0.19.0 describes it."""
+"""Hermes's enabled tools, present with skills only: SHA-256 of each description in 0.19.0."""
 _OPTIONS = orjson.OPT_SORT_KEYS
 _FINISH = {"done": "stop", "max_tokens": "length", "refused": "content_filter"}
 
@@ -57,7 +56,7 @@ class _Message(msgspec.Struct):
 
 
 class ChatRequest(msgspec.Struct):
-    """A request of chat completions, as far as it matters here: how the model is called is decided elsewhere."""
+    """Relevant fields of a chat completion request; the model layer sets the others itself."""
 
     model: str
     messages: list[_Message]
@@ -66,8 +65,8 @@ class ChatRequest(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
-    """What every request of an episode must have: the model's name, the first two messages, and the tools."""
+class ExpectedRequest:
+    """Required content of every request of an episode: model, first two messages, tools."""
 
     model: str
     system: str
@@ -76,21 +75,21 @@ class Expected:
     skills: bool
 
     def check(self, request: ChatRequest, results: Mapping[str, str]) -> tuple[ToolSpec, ...]:
-        """Check a request, and return its tools; `results` are those of the calls that were served, by id.
+        """Check a request and return its tools; `results` are served tool results by call id.
 
         Raises
         ------
-        InternalError : Hermes is not what it was told to be; the message names in what.
+        InternalError : Hermes deviates from its settings; the message names the difference.
         """
         if request.model != self.model or not request.stream:
             _deviates(f"asks for {request.model!r}{'' if request.stream else ' without a stream'}, not {self.model!r}")
         system = [message.content for message in request.messages if message.role in ("system", "developer")]
         if system != [self.system] or request.messages[0].role != "system":
             _deviates(f"has another system prompt: {_difference(system, self.system)}")
-        said = next((message.content for message in request.messages if message.role == "user"), None) or ""
-        # Where it has given a turn up, Hermes sends the reminder that follows in one message with what stood before.
-        if not said.startswith(self.prompt) or said[len(self.prompt) :].replace(REMINDER, "").strip():
-            _deviates(f"has another task: {_difference([said], self.prompt)}")
+        task_text = next((message.content for message in request.messages if message.role == "user"), None) or ""
+        # After an abandoned turn, Hermes merges the following reminder into the previous message.
+        if not task_text.startswith(self.prompt) or task_text[len(self.prompt) :].replace(REMINDER, "").strip():
+            _deviates(f"has another task: {_difference([task_text], self.prompt)}")
         for message in request.messages:
             if message.role == "tool" and results.get(message.tool_call_id or "", message.content) != message.content:
                 _deviates(f"has changed the result of the call {message.tool_call_id}")
@@ -117,7 +116,7 @@ class Expected:
 
 
 def _digest(tool: ToolSpec) -> str:
-    """SHA-256 of a tool's name, words and parameters, without the empty lists that Hermes adds or leaves out."""
+    """Return SHA-256 of name, description and parameters, without empty lists, which Hermes adds or omits."""
     content = [tool.name, tool.description, _without_empty(tool.parameters)]
     return hashlib.sha256(orjson.dumps(content, option=_OPTIONS)).hexdigest()
 
@@ -129,11 +128,11 @@ def _without_empty(node: Any) -> Any:
 
 
 def read_request(body: bytes) -> ChatRequest:
-    """Read a request.
+    """Decode a request.
 
     Raises
     ------
-    InternalError : it is none.
+    InternalError : the body is not a request.
     """
     try:
         return msgspec.json.decode(body, type=ChatRequest)
@@ -141,23 +140,23 @@ def read_request(body: bytes) -> ChatRequest:
         raise InternalError(f"Hermes sends its model a request that cannot be read: {error}") from None
 
 
-def to_messages(request: ChatRequest, said: Mapping[tuple[str, ...], Turn]) -> list[Message]:
-    """The conversation as the model layer takes it; `said` are the model's turns with calls, by the calls' ids.
+def to_messages(request: ChatRequest, turns: Mapping[tuple[str, ...], Turn]) -> list[Message]:
+    """Convert the conversation for the model layer; `turns` are the model's turns with calls, by call ids.
 
-    What a provider wants back of a turn in its own form goes back only where Hermes has left the turn as it was.
+    The provider's native form of a turn is replayed only if Hermes left the turn unchanged.
     """
-    return [_to_message(message, said) for message in request.messages]
+    return [_to_message(message, turns) for message in request.messages]
 
 
-def _to_message(message: _Message, said: Mapping[tuple[str, ...], Turn]) -> Message:
+def _to_message(message: _Message, turns: Mapping[tuple[str, ...], Turn]) -> Message:
     content = message.content or ""
     match message.role:
         case "tool":
             return Message("tool", content, tool_call_id=message.tool_call_id)
         case "assistant":
             calls = tuple(ToolCall(each.id, each.function.name, each.function.arguments) for each in message.tool_calls)
-            turn = said.get(tuple(call.id for call in calls))
-            if turn is not None and _alike(turn, content, calls):
+            turn = turns.get(tuple(call.id for call in calls))
+            if turn is not None and _is_unchanged(turn, content, calls):
                 return Message("assistant", turn.text, turn.tool_calls, None, turn.replay)
             return Message("assistant", content, calls)
         case "system" | "user":
@@ -166,8 +165,7 @@ def _to_message(message: _Message, said: Mapping[tuple[str, ...], Turn]) -> Mess
             raise InternalError(f"Hermes sends its model a message of the role {message.role[:40]!r}")
 
 
-def _alike(turn: Turn, content: str, calls: Iterable[ToolCall]) -> bool:
-    """Whether a turn came back as it was made; Hermes writes arguments anew, with the same meaning."""
+def _is_unchanged(turn: Turn, content: str, calls: Iterable[ToolCall]) -> bool:
     return turn.text.strip() == content.strip() and all(
         made.name == sent.name and same_json(made.arguments, sent.arguments)
         for made, sent in zip(turn.tool_calls, calls, strict=True)
@@ -175,7 +173,7 @@ def _alike(turn: Turn, content: str, calls: Iterable[ToolCall]) -> bool:
 
 
 def same_json(left: str, right: str) -> bool:
-    """Whether two texts are JSON of the same meaning; an empty one is an empty object."""
+    """Compare two JSON texts by value; an empty text is an empty object."""
     if left == right:
         return True
     try:
@@ -185,12 +183,12 @@ def same_json(left: str, right: str) -> bool:
 
 
 def stream_of(model: str, turn: Turn) -> bytes:
-    """A turn as the events of a stream: what was said, why it ended, and what it used."""
+    """Return a turn as an event stream: content, finish reason and usage."""
     delta: dict[str, Any] = {"role": "assistant", "content": turn.text}
     if turn.tool_calls:
         delta["tool_calls"] = [_call_of(i, call) for i, call in enumerate(turn.tool_calls)]
     finish = "tool_calls" if turn.tool_calls and turn.stop == "done" else _FINISH.get(turn.stop, "stop")
-    # Hermes wants numbers; what is recorded is the turn's own usage.
+    # Hermes requires numbers; records keep the turn's own usage.
     read, written = turn.usage.input_tokens or 0, turn.usage.output_tokens or 0
     usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
     events: list[dict[str, Any]] = [
@@ -212,7 +210,6 @@ def _deviates(how: str) -> None:
 
 
 def _difference(found: Sequence[str | None], wanted: str) -> str:
-    """Where texts part, in a few words."""
     if len(found) != 1 or found[0] is None:
         return f"{len(found)} in place of one"
     text = found[0]
@@ -221,36 +218,34 @@ def _difference(found: Sequence[str | None], wanted: str) -> str:
 
 
 LOOPBACK = "127.0.0.1"
-MOST_BYTES = 256 * 1024 * 1024
-"""Of one request; a conversation of twelve turns with the longest results is shorter."""
-_LONGEST_HEAD = 64 * 1024
+MAX_REQUEST_BYTES = 256 * 1024 * 1024
+"""Limit of a request; a conversation of twelve turns with the longest results is shorter."""
+_MAX_HEAD_BYTES = 64 * 1024
 _OVER = b'{"error": {"message": "the episode is over", "type": "invalid_request_error", "code": "over"}}'
 
 
-class Answer(NamedTuple):
-    """What a request is answered with; by a body of JSON unless it says otherwise."""
+class EndpointResponse(NamedTuple):
+    """Response to a request."""
 
     body: bytes
     status: str = "200 OK"
     kind: str = "application/json"
 
 
-OVER = Answer(_OVER, "400 Bad Request")
-"""Hermes asks once more after most failures, but never after this one."""
-_STRANGER = Answer(b"{}", "401 Unauthorized")
-_NOT_THERE = Answer(b"{}", "404 Not Found")
+OVER = EndpointResponse(_OVER, "400 Bad Request")
+"""Hermes repeats most failed requests, but never after this response."""
+_UNAUTHORIZED = EndpointResponse(b"{}", "401 Unauthorized")
+_NOT_FOUND = EndpointResponse(b"{}", "404 Not Found")
 
 
 class _Served(Protocol):
-    """An episode, as requests reach it."""
-
-    async def answer(self, what: str, body: bytes) -> Answer:
+    async def answer(self, what: str, body: bytes) -> EndpointResponse:
         """Answer a request; never raises."""
         ...
 
 
 class Endpoint:
-    """The episodes under way, by the name that their requests give."""
+    """Loopback server for requests about the current episodes, by episode name."""
 
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(24)
@@ -261,8 +256,8 @@ class Endpoint:
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[None]:
-        """Serve on a free port for as long as the context is open."""
-        server = await asyncio.start_server(self._connected, LOOPBACK, 0, limit=_LONGEST_HEAD)
+        """Serve on a free port while the context is open."""
+        server = await asyncio.start_server(self._connected, LOOPBACK, 0, limit=_MAX_HEAD_BYTES)
         self.port = server.sockets[0].getsockname()[1]
         try:
             yield
@@ -274,7 +269,7 @@ class Endpoint:
 
     @contextmanager
     def serving(self, episode: _Served) -> Generator[str]:
-        """Answer requests about an episode, under the name that is yielded."""
+        """Register an episode and yield its name."""
         self._count += 1
         name = f"episode-{self._count}"
         self._served[name] = episode
@@ -298,23 +293,22 @@ class Endpoint:
             self._connections.discard(connection)
             writer.close()
 
-    async def _answer(self, asked: str, headers: dict[str, str], body: bytes) -> Answer:
+    async def _answer(self, request_line: str, headers: dict[str, str], body: bytes) -> EndpointResponse:
         if not secrets.compare_digest(headers.get("authorization", "").encode(), f"Bearer {self.token}".encode()):
-            return _STRANGER
-        method, path, _ = asked.split(" ", 2)
+            return _UNAUTHORIZED
+        method, path, _ = request_line.split(" ", 2)
         _, name, what = path.split("/", 2)
         if method != "POST":
-            return _NOT_THERE
+            return _NOT_FOUND
         episode = self._served.get(name)
         return OVER if episode is None else await episode.answer(what, body)
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[str, dict[str, str], bytes]:
-    """The first line of a request, its headers by lower-case name, and its body."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    asked, *lines = head.rstrip().split("\r\n")
+    request_line, *lines = head.rstrip().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     length = int(headers.get("content-length", "0"))
-    if not 0 <= length <= MOST_BYTES:
+    if not 0 <= length <= MAX_REQUEST_BYTES:
         raise ValueError(f"a request of {length} bytes")
-    return asked, headers, await reader.readexactly(length)
+    return request_line, headers, await reader.readexactly(length)

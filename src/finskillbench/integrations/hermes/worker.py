@@ -1,9 +1,8 @@
-"""Runs inside Hermes's own interpreter: plays episodes with the real Hermes Agent, many at once.
+"""Plays episodes with the real Hermes Agent, inside Hermes's interpreter, many at once.
 
-Started by its path with `python -I`; it needs the standard library and Hermes, and nothing of this package. It is told
-what to play by lines of JSON on standard input, and answers with such lines on standard output. The model, the tools of
-the benchmark and every count are outside, behind one address of this machine: what Hermes asks of its model and what it
-calls goes there, and nowhere else. When standard input ends, so does the process, and its folder with it.
+Started by path with `python -I`; imports the standard library and Hermes only. Orders arrive as JSON lines on standard
+input, events leave as JSON lines on standard output. Model requests and tool calls go to one loopback address of the
+harness. The process ends with its standard input and removes its folder.
 """
 
 import contextlib
@@ -20,51 +19,50 @@ from typing import Any
 
 _SKILL_TOOLS = ("skills_list", "skill_view")
 _PRIVATE = ("_persist_disabled", "_cached_system_prompt", "_handle_max_iterations")
-"""What has no public switch and is set all the same; a Hermes without it would be another agent."""
+"""Private attributes that the worker sets because no public option exists."""
 _STARTS_A_PROCESS = frozenset({"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"})
 _HAS_AN_ADDRESS = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _NAMES_A_HOST = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
 _LOOPBACK = "127.0.0.1"
 
 
-class Outside:
-    """The harness: lines to its pipe, and requests to its address."""
+class HarnessLink:
+    """Connection to the harness: lines to its pipe, requests to its address."""
 
     def __init__(self, port: int, token: str) -> None:
         self.port, self.token = port, token
-        # Whatever Hermes prints must not get between the lines.
+        # Prints of Hermes must not mix with the lines.
         self._pipe = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
         self._one_at_a_time = threading.Lock()
 
-    def say(self, **words: object) -> None:
-        """One line."""
+    def send(self, **fields: object) -> None:
         with self._one_at_a_time:
-            self._pipe.write(json.dumps(words) + "\n")
+            self._pipe.write(json.dumps(fields) + "\n")
             self._pipe.flush()
 
-    def ask(self, episode: str, what: str, words: object) -> Any:
-        """The answer to a request about an episode."""
-        wire = http.client.HTTPConnection(_LOOPBACK, self.port)
+    def request(self, episode: str, what: str, payload: object) -> Any:
+        """Send a request about an episode and return the answer."""
+        connection = http.client.HTTPConnection(_LOOPBACK, self.port)
         try:
             headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-            wire.request("POST", f"/{episode}/{what}", json.dumps(words), headers)
-            answer = wire.getresponse()
+            connection.request("POST", f"/{episode}/{what}", json.dumps(payload), headers)
+            answer = connection.getresponse()
             body = answer.read()
             if answer.status != http.client.OK:
                 raise ConnectionError(f"{what}: status {answer.status}")
             return json.loads(body)
         finally:
-            wire.close()
+            connection.close()
 
     def guard(self) -> None:
-        """Refuse from here on every address but that of the harness, and every process; what is refused is told.
+        """Refuse processes and all addresses but that of the harness, and report each refusal.
 
-        An audit hook cannot be taken away again, and sees what any module of this interpreter asks of it.
+        An audit hook cannot be removed, and it sees the calls of every module of this interpreter.
         """
 
         def refuse(event: str, what: object) -> None:
-            self.say(refused=f"{event} {what}"[:200])
+            self.send(refused=f"{event} {what}"[:200])
             raise PermissionError(f"{event} is not allowed under the benchmark")
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -82,22 +80,20 @@ class Outside:
 
 
 class _Hermes:
-    """The agent as it is installed here."""
-
-    def __init__(self, outside: Outside, version: str) -> None:
-        self._outside = outside
+    def __init__(self, harness: HarnessLink, version: str) -> None:
+        self._harness = harness
         found = metadata.version("hermes-agent")
         if found != version:
             raise RuntimeError(f"hermes-agent is {found}, not {version}")
         self._registry: Any = import_module("tools.registry").registry
         self._agent: Any = import_module("run_agent").AIAgent
         self._call_id: ContextVar[str] = import_module("tools.approval")._approval_tool_call_id
-        # Hermes hands its context on to threads of its own; what is bound to a thread would be lost there.
-        self._here: ContextVar[tuple[str, Any]] = ContextVar("episode")
-        # The registry is one for the process: another episode must not change a tool before an agent has read it.
-        self._making = threading.Lock()
+        # Hermes passes its context to its threads; thread-local values would be lost.
+        self._current: ContextVar[tuple[str, Any]] = ContextVar("episode")
+        # The registry is global: another episode must not change a tool before an agent has read it.
+        self._creation_lock = threading.Lock()
         self._playing: dict[str, Any] = {}
-        # Threads that discard the oldest of eight cached lists of tools at once fail with a KeyError.
+        # Threads that evict the oldest of eight cached tool lists at once fail with a KeyError.
         tools: Any = import_module("model_tools")
         tools._TOOL_DEFS_CACHE_MAX = sys.maxsize
         self._registry.deregister("skill_manage")
@@ -105,25 +101,24 @@ class _Hermes:
             self._watch(name)
 
     def _watch(self, name: str) -> None:
-        """Have the harness told of each call of one of Hermes's own tools, and of its result."""
         entry = self._registry.get_entry(name)
 
         def handler(arguments: Any, **rest: Any) -> str:
             started = time.perf_counter()
             result = entry.handler(arguments, **rest)
-            return self._tell(name, arguments, result, time.perf_counter() - started)
+            return self._report_call(name, arguments, result, time.perf_counter() - started)
 
         self._registry.register(
             name=name, toolset=entry.toolset, schema=entry.schema, handler=handler, max_result_size_chars=float("inf")
         )
 
     def _offer(self, schema: dict[str, Any]) -> str:
-        """Register a tool of the benchmark in its own toolset: episodes differ in their tools and their words."""
+        """Register a benchmark tool in its own toolset, since tools differ between episodes."""
         name = schema["name"]
         toolset = f"finskillbench-{name}"
 
         def handler(arguments: Any, **_: Any) -> str:
-            return self._tell(name, arguments)
+            return self._report_call(name, arguments)
 
         entry = self._registry.get_entry(name)
         if entry is None or entry.schema != schema:
@@ -132,32 +127,30 @@ class _Hermes:
             )
         return toolset
 
-    def _tell(self, name: str, arguments: Any, result: str | None = None, seconds: float = 0.0) -> str:
-        """The result of a call, as the harness has it; a tool of the benchmark is served there."""
-        episode, agent = self._here.get()
-        words = {"id": self._call_id.get(), "name": name, "arguments": arguments, "result": result}
-        words["seconds"] = seconds
-        answer = self._outside.ask(episode, "call", words)
+    def _report_call(self, name: str, arguments: Any, result: str | None = None, seconds: float = 0.0) -> str:
+        """Report a call to the harness and return its result; the harness serves benchmark tools."""
+        episode, agent = self._current.get()
+        call = {"id": self._call_id.get(), "name": name, "arguments": arguments, "result": result}
+        call["seconds"] = seconds
+        answer = self._harness.request(episode, "call", call)
         if answer["over"]:
             agent.interrupt()
         return answer["result"]
 
     def play(self, order: dict[str, Any]) -> None:
-        """Play one episode to its end."""
         episode, error = order["episode"], None
         try:
-            with self._making:
+            with self._creation_lock:
                 agent = self._make(order)
-            self._here.set((episode, agent))
+            self._current.set((episode, agent))
             self._playing[episode] = agent
             self._converse(agent, order)
-        except BaseException as problem:  # noqa: BLE001 - told outside, where it is judged
+        except BaseException as problem:  # noqa: BLE001 - reported to the harness
             error = f"{type(problem).__name__}: {problem}"
         self._playing.pop(episode, None)
-        self._outside.say(ended=episode, error=error)
+        self._harness.send(ended=episode, error=error)
 
     def stop(self, episode: str) -> None:
-        """Interrupt an episode, if it is played here."""
         agent = self._playing.get(episode)
         if agent is not None:
             agent.interrupt()
@@ -165,8 +158,8 @@ class _Hermes:
     def _make(self, order: dict[str, Any]) -> Any:
         toolsets = [self._offer(schema) for schema in order["tools"]]
         agent = self._agent(
-            base_url=f"http://{_LOOPBACK}:{self._outside.port}/{order['episode']}",
-            api_key=self._outside.token,
+            base_url=f"http://{_LOOPBACK}:{self._harness.port}/{order['episode']}",
+            api_key=self._harness.token,
             model=order["model"],
             provider="custom",
             api_mode="chat_completions",
@@ -185,35 +178,35 @@ class _Hermes:
             raise RuntimeError(f"this Hermes has no {', '.join(missing)}")
         agent._persist_disabled = True
         agent._cached_system_prompt = order["system"]
-        # Out of turns it would ask its model once more, for a summary that nobody reads.
-        agent._handle_max_iterations = _nothing
+        # After the last turn Hermes would call its model again for a summary that is not used.
+        agent._handle_max_iterations = _do_nothing
         return agent
 
     def _converse(self, agent: Any, order: dict[str, Any]) -> None:
-        """Say the task, and whatever the harness has to say each time Hermes thinks that it is done."""
-        words: str | None = order["prompt"]
+        """Send the task, then each reminder of the harness when Hermes stops."""
+        message: str | None = order["prompt"]
         history: list[Any] = []
-        while words is not None:
-            result = agent.run_conversation(words, conversation_history=history)
+        while message is not None:
+            result = agent.run_conversation(message, conversation_history=history)
             history = result["messages"]
-            words = self._outside.ask(order["episode"], "pause", {"error": result.get("error")})["say"]
+            message = self._harness.request(order["episode"], "pause", {"error": result.get("error")})["say"]
 
 
-def _nothing(*_: object) -> None:
+def _do_nothing(*_: object) -> None:
     pass
 
 
 def main() -> None:
-    """Play what standard input orders until it ends."""
+    """Play the orders of standard input until it ends."""
     settings = json.loads(sys.stdin.readline())
-    outside = Outside(settings["port"], settings["token"])
-    outside.guard()
+    harness = HarnessLink(settings["port"], settings["token"])
+    harness.guard()
     try:
-        hermes = _Hermes(outside, settings["version"])
-    except Exception as problem:  # noqa: BLE001 - whatever keeps it from starting is one line outside
-        outside.say(failed=f"{type(problem).__name__}: {problem}")
+        hermes = _Hermes(harness, settings["version"])
+    except Exception as problem:  # noqa: BLE001 - reported to the harness
+        harness.send(failed=f"{type(problem).__name__}: {problem}")
         return
-    outside.say(ready=settings["version"])
+    harness.send(ready=settings["version"])
     for line in sys.stdin:
         order = json.loads(line)
         if "stop" in order:
@@ -229,4 +222,4 @@ if __name__ == "__main__":
     finally:
         with contextlib.suppress(OSError):
             shutil.rmtree(home)
-        os._exit(0)  # threads in the middle of an episode have nobody left to play for
+        os._exit(0)  # ends threads of unfinished episodes

@@ -1,1 +1,1 @@
-"""Agents that speak the Model Context Protocol: one episode served, or a command started for each episode of a run."""
+"""Model Context Protocol: serve one episode, or run a command-line agent over the episodes of a run."""

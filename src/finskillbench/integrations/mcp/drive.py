@@ -1,7 +1,7 @@
-"""Any command-line agent over the episodes of an edition: a run like any other.
+"""Run a command-line agent over the episodes of an edition, as a run.
 
-The command is started once for each episode, in a folder of its own, and ended with its children. Kept of it are its
-last words, without secrets, and what it says it has spent.
+The command starts once per episode in an empty folder and is killed with its children at the end. The end of its
+output, without secrets, and its reported usage are recorded.
 """
 
 from __future__ import annotations
@@ -41,22 +41,23 @@ from finskillbench.redaction import logger, redactor_of_process
 from finskillbench.runs.execute.run import DEFAULT_CONDITIONS, RunResult, run
 
 KEPT_CHARS = 65_536
-"""Of a command's output, its last words."""
+"""Maximum length of the recorded output; its end is kept."""
 _MARGIN = 16_384
-"""Longer than any secret: as much is cut off at the front, where the bound may have halved one."""
+"""Longer than any secret; cut off at the front, where truncation may have split a secret and hidden it from redaction.
+"""
 _KEPT_BYTES = 4 * (KEPT_CHARS + _MARGIN)
 _CHUNK = 65_536
-_BREATH = 0.01
-"""Seconds between two reads, so that a flood holds up nobody but who makes it."""
+_READ_PAUSE = 0.01
+"""Pause in seconds after a full chunk, so that heavy output does not block other episodes."""
 _LATE_SECONDS = 0.5
-"""How long output is still read when the command has ended: a process that left its group may hold it open for ever."""
-_MOST_USAGE = 1 << 20
+"""Seconds to read output after the command ended; a process outside its group may keep the pipe open."""
+_MAX_USAGE_BYTES = 1 << 20
 
 _log = logger(__name__)
 
 
 class Output:
-    """The last words of a command."""
+    """Recorded output of a command."""
 
     def __init__(self) -> None:
         self._kept = bytearray()
@@ -65,18 +66,18 @@ class Output:
 
     @contextmanager
     def pipe(self) -> Generator[int]:
-        """The end of a pipe for the command to write to, which is closed here once it is started."""
-        self._end, given = os.pipe()
+        """Provide the write end of a pipe for the command; it is closed here once the command has started."""
+        self._end, write_end = os.pipe()
         try:
-            yield given
+            yield write_end
         except BaseException:
             os.close(self._end)
             raise
         finally:
-            os.close(given)
+            os.close(write_end)
 
     async def read(self) -> None:
-        """Read until nobody holds the other end."""
+        """Read until the write end is closed."""
         reader = asyncio.StreamReader(limit=_CHUNK)
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_read_pipe(
@@ -89,7 +90,7 @@ class Output:
                     del self._kept[:-_KEPT_BYTES]
                     self._cut = True
                 if len(chunk) == _CHUNK:
-                    await asyncio.sleep(_BREATH)
+                    await asyncio.sleep(_READ_PAUSE)
         finally:
             transport.close()
 
@@ -100,7 +101,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The last words, without the secrets of this process."""
+        """End of the output, without the secrets of this process."""
         kept = self._kept[-_KEPT_BYTES:]
         cut = self._cut or len(self._kept) > len(kept)
         text = redactor_of_process()(kept.decode("utf-8", "replace"))[_MARGIN if cut else 0 :]
@@ -108,14 +109,12 @@ class Output:
 
     @property
     def last_line(self) -> str:
-        """The last line that says anything, as `: words`, or nothing."""
+        """Last line that is not blank, as `: line`, or an empty text."""
         lines = [line for line in self.text.splitlines() if line.strip()]
         return f": {lines[-1].strip()[:300]}" if lines else ""
 
 
-class _Spent(msgspec.Struct, forbid_unknown_fields=True):
-    """One line of a usage file."""
-
+class _UsageLine(msgspec.Struct, forbid_unknown_fields=True):
     input_tokens: int | None = None
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
@@ -126,19 +125,19 @@ class _Spent(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_usage(path: Path) -> Iterator[tuple[Usage, str | None]]:
-    """What a command says it has spent: a line of JSON for each model call, or one for all of them.
+    """Yield usage and model from each JSON line of a usage file: one line per model call, or one for all.
 
-    A line that is no such thing is an unknown price.
+    A line that cannot be read counts as usage of unknown cost.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
-            data = file.read(_MOST_USAGE) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+            data = file.read(_MAX_USAGE_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
     except OSError:
         return
     for line in data.splitlines():
         try:
-            spent = msgspec.json.decode(line, type=_Spent)
+            spent = msgspec.json.decode(line, type=_UsageLine)
         except msgspec.MsgspecError as error:
             _log.warning("%s: no line of usage (%s)", path.name, error)
             yield Usage(), None
@@ -148,60 +147,61 @@ def read_usage(path: Path) -> Iterator[tuple[Usage, str | None]]:
 
 
 CONFIG, URL, PROMPT_FILE, USAGE_FILE = "{mcp_config}", "{mcp_url}", "{prompt_file}", "{usage_file}"
-"""What stands in a command for the places that it is given."""
+"""Placeholders of a command line."""
 _PROCESSES = Path(__file__).with_name("processes.py")
 _PLACE = re.compile(r"\{[a-z_]+\}")
 _AFTER_SUBMISSION = 30.0
-"""Seconds in which a command may come to its own end once the answer is in: it may say something, or tell its usage."""
+"""Seconds that a command may run on after the answer is in, for instance to write its usage."""
 _WAITS = (1.0, 2.0, 4.0)
 """Seconds before a command that failed at once is started again."""
 
 
 def parse_command(text: str) -> tuple[str, ...]:
-    """The words of a command line with full paths: of its program, and of existing files that words name from here.
+    """Split a command line, with full paths for its program and for arguments that name existing files.
 
-    Agents run in folders of their own. `--option=FILE` names a file as `FILE` does.
+    `--option=FILE` names a file as `FILE` does. Full paths are needed because agents run in other folders.
 
     Raises
     ------
-    InputError : it is none, its program is not there, it names a place that there is not, or none with the tools.
+    InputError : the command line cannot be parsed, its program is missing, a placeholder is unknown, or none gives
+        access
+        to the tools.
     """
     try:
-        words = shlex.split(text)
+        arguments = shlex.split(text)
     except ValueError as error:
-        raise InputError(f"--agent-command {text!r} is no command line: {error}") from None
+        raise InputError(f"--agent-command {text!r} cannot be parsed: {error}") from None
     places = (CONFIG, URL, PROMPT_FILE, USAGE_FILE)
     if strange := sorted({*_PLACE.findall(text)} - {*places}):
-        raise InputError(f"--agent-command: there is no {strange[0]}; there are {', '.join(places)}")
+        raise InputError(f"--agent-command: unknown placeholder {strange[0]}; available: {', '.join(places)}")
     if CONFIG not in text and URL not in text:
         raise InputError(f"--agent-command has neither {CONFIG} nor {URL}: the agent could not reach its tools")
-    program = shutil.which(words[0])
+    program = shutil.which(arguments[0])
     if program is None:
-        raise InputError(f"--agent-command: the program {words[0]!r} is not found; give its full path")
-    return (str(Path(program).absolute()), *map(_resolved, words[1:]))
+        raise InputError(f"--agent-command: the program {arguments[0]!r} is not found; give its full path")
+    return (str(Path(program).absolute()), *map(_resolved, arguments[1:]))
 
 
 def _resolved(word: str) -> str:
-    """A word in which an existing file of the current folder has its full path."""
     option, equals, name = word.rpartition("=")
     return f"{option}{equals}{Path(name).absolute()}" if name and Path(name).is_file() else word
 
 
 class Watch:
-    """The process of `processes.watch`, told of every agent that is started and has ended."""
+    """Handle of the process of `processes.watch`, which is notified of the start and the end of every agent."""
 
     def __init__(self, notes: IO[bytes]) -> None:
         self._notes = notes
 
-    def note(self, sign: str, pid: int, folder: Path) -> None:
-        """Tell it; where it is gone, nothing is lost but what it is there for."""
+    def report(self, sign: str, pid: int, folder: Path) -> None:
+        """Notify the process; a broken pipe is ignored."""
         with suppress(OSError):
             self._notes.write(f"{sign} {pid} {folder}\n".encode())
 
 
 @contextmanager
 def watching() -> Generator[Watch]:
-    """Have agents killed should this process be killed."""
+    """Start a process that kills the running agents if this process is killed."""
     program = [sys.executable, "-I", str(_PROCESSES), "watch"]
     with subprocess.Popen(program, stdin=subprocess.PIPE, bufsize=0, start_new_session=True) as process:
         assert process.stdin is not None
@@ -210,38 +210,38 @@ def watching() -> Generator[Watch]:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The agent: `words` is the command line, `watch` kills what it has started should this process be killed.
+    """Agent that runs a command line once per episode.
 
-    Its output is kept with the trajectory, without secrets and bounded. One that fails before it has called a tool is
-    started again three times, then it is an error that ends the run; one that fails later has failed its episode.
+    Output is recorded with the trajectory, redacted and bounded. A command that fails before its first tool call is
+    started again three times; then the error ends the run. A later failure fails its episode.
     """
 
-    words: Sequence[str]
+    command_line: Sequence[str]
     watch: Watch
 
     async def __call__(self, task: Task, tools: Tools) -> None:
         """Solve a task; the answer is what was submitted."""
         for wait in (*_WAITS, None):
-            desk = EpisodeServer(task, tools)
-            code, last = await self._play(desk, task, tools)
+            server = EpisodeServer(task, tools)
+            code, last = await self._play(server, task, tools)
             if code == 0:
                 return
-            why = f"{Path(self.words[0]).name} ended with {_ending(code)}{last}"
-            if desk.asked:
-                raise ProviderError(f"{why}, after {desk.asked} tool calls", Cause.ADAPTER)
+            why = f"{Path(self.command_line[0]).name} ended with {_ending(code)}{last}"
+            if server.call_count:
+                raise ProviderError(f"{why}, after {server.call_count} tool calls", Cause.ADAPTER)
             if wait is None:
                 raise ProviderError(f"{why}, before its first tool call", Cause.NOT_STARTED)
             await asyncio.sleep(wait)
 
-    async def _play(self, desk: EpisodeServer, task: Task, tools: Tools) -> tuple[int, str]:
-        """Start the command once: its exit code, 0 also where the answer was in and it had to be ended, and its end."""
+    async def _play(self, server: EpisodeServer, task: Task, tools: Tools) -> tuple[int, str]:
+        """Run the command once; return its exit code, 0 if it was ended after its answer, and its last line."""
         folder = Path(tempfile.mkdtemp(prefix="finskillbench-"))
         output = Output()
         try:
             async with AsyncExitStack() as stack:
-                words = await self._prepare(folder, desk, task, stack)
-                stack.push_async_callback(desk.close)
-                code = await self._run(words, folder, desk, output)
+                command_line = await self._prepare(folder, server, task, stack)
+                stack.push_async_callback(server.close)
+                code = await self._run(command_line, folder, server, output)
             return code, output.last_line
         finally:
             for usage, model in read_usage(folder / _name(USAGE_FILE)):
@@ -250,40 +250,40 @@ class Command:
                 tools.log(output.text)
             shutil.rmtree(folder, ignore_errors=True)
 
-    async def _prepare(self, folder: Path, desk: EpisodeServer, task: Task, stack: AsyncExitStack) -> list[str]:
-        """Write what the command is given, open the ways to the desk that it names, and fill in its words."""
+    async def _prepare(self, folder: Path, server: EpisodeServer, task: Task, stack: AsyncExitStack) -> list[str]:
         places = {place: str(folder / _name(place)) for place in (CONFIG, PROMPT_FILE, USAGE_FILE)}
-        wanted = "\0".join(self.words)
+        wanted = "\0".join(self.command_line)
         Path(places[PROMPT_FILE]).write_text(prompt_text(task), encoding="utf-8")
         if CONFIG in wanted:
             address = folder / "socket"
-            await stack.enter_async_context(on_socket(desk, address))
-            server = {"command": sys.executable, "args": ["-I", str(_PROCESSES), "bridge", str(address)]}
-            Path(places[CONFIG]).write_bytes(orjson.dumps({"mcpServers": {"finskillbench": server}}))
+            await stack.enter_async_context(on_socket(server, address))
+            entry = {"command": sys.executable, "args": ["-I", str(_PROCESSES), "bridge", str(address)]}
+            Path(places[CONFIG]).write_bytes(orjson.dumps({"mcpServers": {"finskillbench": entry}}))
         if URL in wanted:
             listener = stack.enter_context(listening())
-            places[URL] = await stack.enter_async_context(on_loopback(desk, listener))
-        return [_PLACE.sub(lambda found: places.get(found[0], found[0]), word) for word in self.words]
+            places[URL] = await stack.enter_async_context(on_loopback(server, listener))
+        return [_PLACE.sub(lambda found: places.get(found[0], found[0]), word) for word in self.command_line]
 
-    async def _run(self, words: Sequence[str], folder: Path, desk: EpisodeServer, output: Output) -> int:
-        """Run the command to its end, or to that of the episode; nothing that it started in its group outlives it."""
-        here = {name: value for name, value in os.environ.items() if name != "OLDPWD"} | {"PWD": str(folder)}
+    async def _run(self, command_line: Sequence[str], folder: Path, server: EpisodeServer, output: Output) -> int:
+        environment = {name: value for name, value in os.environ.items() if name != "OLDPWD"} | {"PWD": str(folder)}
         with output.pipe() as pipe:
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *words,
+                    *command_line,
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=pipe,
                     stderr=pipe,
                     cwd=folder,
-                    env=here,
+                    env=environment,
                     start_new_session=True,
                 )
             except OSError as error:
-                raise ProviderError(f"{words[0]}: cannot be started ({error.strerror})", Cause.NOT_STARTED) from None
-        self.watch.note("+", process.pid, folder)
+                raise ProviderError(
+                    f"{command_line[0]}: cannot be started ({error.strerror})", Cause.NOT_STARTED
+                ) from None
+        self.watch.report("+", process.pid, folder)
         reading = asyncio.ensure_future(output.read())
-        exited, submitted = asyncio.ensure_future(process.wait()), asyncio.ensure_future(desk.submitted.wait())
+        exited, submitted = asyncio.ensure_future(process.wait()), asyncio.ensure_future(server.submitted.wait())
         try:
             await asyncio.wait({exited, submitted}, return_when=asyncio.FIRST_COMPLETED)
             if not exited.done():
@@ -294,7 +294,7 @@ class Command:
                 os.killpg(process.pid, signal.SIGKILL)
             submitted.cancel()
             await exited
-            self.watch.note("-", process.pid, folder)
+            self.watch.report("-", process.pid, folder)
             await output.finish(reading)
 
 
@@ -307,10 +307,10 @@ def _ending(code: int) -> str:
 
 
 MAX_CONCURRENCY = 4
-"""Commands at a time, unless it is said otherwise: each is some process with a memory of its own."""
+"""Default number of concurrent commands."""
 
 
-def drive(
+def drive_agent(
     edition: Edition,
     command: str,
     name: str,
@@ -323,28 +323,28 @@ def drive(
     max_concurrency: int = MAX_CONCURRENCY,
     **options: Any,
 ) -> RunResult:
-    """Start a command once for each episode, or go on where an earlier call stopped.
+    """Start a command once for each episode, or resume an earlier call.
 
     Parameters
     ----------
-    edition, conditions, subtasks, max_concurrency, options : as of `finskillbench.runs.execute.run.run`.
-    command : the command line, with the places of `parse_command`.
-    name : under which rows file the agent.
-    seconds, calls : an episode that takes longer, or calls more tools, ends without an answer.
-    max_cost : US dollars that the run folder may cost, as the agent tells it: nothing is begun that would not fit if it
-        cost as much as the dearest episode so far.
+    command : command line with the placeholders of `parse_command`.
+    name : name of the agent in rows.
+    seconds, calls : limits of an episode; beyond them it ends without an answer.
+    max_cost : limit in US dollars for the run folder, by the reported usage. No episode starts that would exceed it at
+        the
+        cost of the dearest episode so far.
+    edition, conditions, subtasks, max_concurrency, options : as for `finskillbench.runs.execute.run.run`.
 
     Raises
     ------
-    InputError : the command cannot be started, or has no place to tell its cost under `max_cost`, or as of `run`.
-    EditionError : as of `run`.
+    InputError, EditionError : as for `run`, or the command cannot be started or lacks a usage file under `max_cost`.
     """
-    words = parse_command(command)
-    tells_cost = USAGE_FILE in command
-    if max_cost is not None and not tells_cost:
-        raise InputError(f"--max-cost needs {USAGE_FILE} in --agent-command, where the agent tells what it has spent")
+    command_line = parse_command(command)
+    reports_cost = USAGE_FILE in command
+    if max_cost is not None and not reports_cost:
+        raise InputError(f"--max-cost needs {USAGE_FILE} in --agent-command, where the agent writes its usage")
     with watching() as watch:
-        agent = Agent(name, Command(words, watch), seconds, calls, HARNESS, tells_cost)
+        agent = Agent(name, Command(command_line, watch), seconds, calls, HARNESS, reports_cost)
         return run(
             edition,
             conditions=conditions,

@@ -1,6 +1,6 @@
-"""One episode as an MCP server: the arm's tools, the task as a resource, and how clients reach it.
+"""One episode as an MCP server: its tools, the task as a resource, and the transports.
 
-Messages come by lines over any pair of streams, by a socket for them, or over HTTP on loopback.
+Transports are lines over a pair of streams, a Unix socket, and HTTP on loopback.
 """
 
 from __future__ import annotations
@@ -31,27 +31,28 @@ from finskillbench.redaction import logger
 from finskillbench.scoring.values import as_object
 
 HARNESS = "mcp"
-"""The harness of rows whose agents came through the protocol."""
+"""Harness name of rows from MCP agents."""
 PROMPT = "finskillbench://prompt"
-"""The resource that holds the task."""
+"""Resource that holds the task."""
 _INSTRUCTIONS = f"""\
 One task of a benchmark. Its words are the resource {PROMPT}; answer it by calling `{SUBMIT_ANSWER.name}`, once, \
 which ends the session."""
 _ERROR = '{"error"'
-"""How the text of a result begins where a tool declines or fails."""
+"""Start of a result text if a tool declines or fails."""
 
 
 class EpisodeServer:
-    """One episode behind a server of the protocol, whoever connects to it and over which transport.
+    """MCP server of one episode, for any number of clients and any transport.
 
-    Calls are served one at a time in the order in which they came, also those of several clients: they share the
-    episode, its limits and its one submission. A call that its client gives up is finished and counted all the same,
-    so that nobody undoes what it has asked. `submitted` is set once the answer is in.
+    Calls run one at a time in order of arrival, also those of several clients: they share the episode, its limits and
+    its
+    one submission. A call that its client cancels is still completed and counted. `submitted` is set once the answer is
+    in.
     """
 
     def __init__(self, task: Task, tools: Tools) -> None:
         self.submitted = asyncio.Event()
-        self.asked = 0
+        self.call_count = 0
         self._task, self._tools = task, tools
         self._one_at_a_time = asyncio.Lock()
         self._serving: set[asyncio.Task[str]] = set()
@@ -67,11 +68,11 @@ class EpisodeServer:
 
     @property
     def pending(self) -> int:
-        """Calls that are being served or wait for it."""
+        """Number of calls that run or wait."""
         return len(self._serving)
 
     async def close(self) -> None:
-        """Give up calls under way: the episode is over."""
+        """Cancel running calls at the end of the episode."""
         for serving in self._serving:
             serving.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
@@ -88,19 +89,19 @@ class EpisodeServer:
     async def _call_tool(
         self, context: ServerRequestContext[object], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        # As Python writes it: a NaN stays one, and is refused by the tool as it is everywhere else.
+        # Keep NaN as Python writes it, so that the tool refuses it as in other harnesses.
         arguments = json.dumps(params.arguments or {}, ensure_ascii=False)
         serving = asyncio.ensure_future(self._serve(params.name, arguments))
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
         text = await asyncio.shield(serving)
-        # The JSON stays a text of its own, for clients that parse it; what is left of the budget is a second one.
+        # The JSON stays a separate text for clients that parse it; the remaining budget is a second one.
         content = [types.TextContent(type="text", text=each) for each in text.split("\n\n", 1)]
         return types.CallToolResult(content=[*content], is_error=text.startswith(_ERROR))
 
     async def _serve(self, name: str, arguments: str) -> str:
         async with self._one_at_a_time:
-            self.asked += 1
+            self.call_count += 1
             text = await self._tools.call_text(name, arguments)
         if name == SUBMIT_ANSWER.name and not text.startswith(_ERROR):
             self.submitted.set()
@@ -124,50 +125,52 @@ class EpisodeServer:
 
 
 def prompt_text(task: Task) -> str:
-    """All that a model would read before its first turn, as one text."""
+    """Return system prompt and task prompt as one text."""
     return f"{task.system}\n\n{task.prompt}"
 
 
 _log = logger(__name__)
 
 MAX_MESSAGE = 4 * 1024 * 1024
-"""Bytes of one message, four times the longest answer; a longer one is refused, and ends a connection by lines."""
+"""Maximum bytes of a message, four times the longest answer; a longer one ends a connection by lines."""
 _MOST_PENDING = 64
-"""Calls that wait to be served, beyond which no further message is read."""
+"""Calls that wait, beyond which no further message is read."""
 _MOST_REQUESTS = 128
 _PENDING_SECONDS = 0.01
 _LOOPBACK = "127.0.0.1"
 
 for _name in ("mcp", "uvicorn"):
-    # What clients do wrong is theirs: without a handler here each bad message would be a traceback on the screen.
+    # Without a handler, each malformed message of a client would print a traceback.
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
-async def serve_lines(desk: EpisodeServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Serve one client, a line for each message as over stdio, until it goes; `reader` is limited to `MAX_MESSAGE`."""
+async def serve_lines(
+    episode_server: EpisodeServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Serve one client until it disconnects, one message per line; limit `reader` to `MAX_MESSAGE`."""
     incoming, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     replies, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_read, desk, reader, incoming, replies.clone())
+            group.start_soon(_read, episode_server, reader, incoming, replies.clone())
             group.start_soon(_write, outgoing, writer)
-            await desk.server.run(messages, replies, desk.server.create_initialization_options())
+            await episode_server.server.run(messages, replies, episode_server.server.create_initialization_options())
             group.cancel_scope.cancel()
     except* (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         _log.debug("a client has gone in the middle", exc_info=True)
 
 
 async def _read(
-    desk: EpisodeServer,
+    episode_server: EpisodeServer,
     reader: asyncio.StreamReader,
     incoming: MemoryObjectSendStream[SessionMessage | Exception],
     replies: MemoryObjectSendStream[SessionMessage],
 ) -> None:
-    """Pass messages on, and reply to lines that are none, but blank ones."""
+    """Forward messages, and reply to malformed lines except blank ones."""
     async with incoming, replies:
         try:
             while line := await reader.readline():
-                while desk.pending >= _MOST_PENDING:
+                while episode_server.pending >= _MOST_PENDING:
                     await asyncio.sleep(_PENDING_SECONDS)
                 try:
                     message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -182,7 +185,7 @@ async def _read(
 
 
 def _refusal(line: bytes) -> SessionMessage:
-    """The error reply to a line that is no message (JSON-RPC 2.0, section 5.1)."""
+    """Return the error reply to a malformed line (JSON-RPC 2.0, section 5.1)."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -211,8 +214,8 @@ async def _write(outgoing: MemoryObjectReceiveStream[SessionMessage], writer: as
 
 
 @asynccontextmanager
-async def on_socket(desk: EpisodeServer, path: Path) -> AsyncGenerator[None]:
-    """Serve whoever connects to a Unix socket, for as long as the context is open."""
+async def on_socket(episode_server: EpisodeServer, path: Path) -> AsyncGenerator[None]:
+    """Serve all clients of a Unix socket while the context is open."""
     connections: set[asyncio.Task[None]] = set()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -220,8 +223,8 @@ async def on_socket(desk: EpisodeServer, path: Path) -> AsyncGenerator[None]:
         assert connection is not None
         connections.add(connection)
         try:
-            with suppress(asyncio.CancelledError):  # by us, below; asyncio would report it as nobody's
-                await serve_lines(desk, reader, writer)
+            with suppress(asyncio.CancelledError):  # cancelled below
+                await serve_lines(episode_server, reader, writer)
         finally:
             connections.discard(connection)
             writer.close()
@@ -237,7 +240,7 @@ async def on_socket(desk: EpisodeServer, path: Path) -> AsyncGenerator[None]:
 
 
 class _Web(uvicorn.Server):
-    """A web server beside a run, which looks after signals itself."""
+    """Web server that leaves the handling of signals to the run."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -246,11 +249,11 @@ class _Web(uvicorn.Server):
 
 @contextmanager
 def listening(port: int = 0) -> Generator[socket.socket]:
-    """Hold a port of this machine that nobody reaches from outside; 0 takes one that is free.
+    """Hold a loopback port; 0 takes a free one.
 
     Raises
     ------
-    InputError : the port is taken, or nobody may have it.
+    InputError : the port is taken or not permitted.
     """
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -264,13 +267,10 @@ def listening(port: int = 0) -> Generator[socket.socket]:
 
 
 @asynccontextmanager
-async def on_loopback(desk: EpisodeServer, listener: socket.socket) -> AsyncGenerator[str]:
-    """Serve streamable HTTP on a port that is held; yields the address, which nobody can guess.
-
-    Each request stands alone: there are no sessions to fill the memory.
-    """
+async def on_loopback(episode_server: EpisodeServer, listener: socket.socket) -> AsyncGenerator[str]:
+    """Serve streamable HTTP on a held port without sessions; yields the address, which contains a random token."""
     path = f"/{secrets.token_urlsafe(16)}/mcp"
-    app = desk.server.streamable_http_app(
+    app = episode_server.server.streamable_http_app(
         streamable_http_path=path, json_response=True, stateless_http=True, max_request_body_size=MAX_MESSAGE
     )
     config = uvicorn.Config(

@@ -1,8 +1,7 @@
-"""Programs that run beside the commands of agents, by their path with `python -I`: they import nothing of this package.
+"""Helper programs for commands of agents, started by path with `python -I`; they import nothing of this package.
 
-`processes.py bridge ADDRESS` is what an MCP client starts: it passes bytes on between its own input and output and the
-socket of an episode. `processes.py watch` runs beside a run and kills the agents that are under way, with what they
-started, when the run dies: a run that is killed outright cannot do that itself, and its agents would go on spending.
+An MCP client starts `processes.py bridge ADDRESS`, which connects its input and output to the socket of an episode.
+`processes.py watch` accompanies a run and kills its agents if the run is killed.
 """
 
 import os
@@ -12,7 +11,7 @@ _CHUNK = 65_536
 
 
 def bridge(address: str) -> None:
-    """Pass on what comes until the episode is over."""
+    """Forward bytes in both directions until the episode is over."""
     import socket
     import threading
 
@@ -34,7 +33,7 @@ def bridge(address: str) -> None:
 
 
 def watch() -> None:
-    """Read `+ PID FOLDER` and `- PID` lines until the run closes its end; then kill what is left, remove its folder."""
+    """Read `+ PID FOLDER` and `- PID` lines until the pipe closes; then kill the rest and remove their folders."""
     import contextlib
     import shutil
     import signal

@@ -1,4 +1,4 @@
-"""One episode for a client from outside, which starts us and talks over our input and output, or comes over HTTP."""
+"""Serve one episode to an external client over standard input and output, or over HTTP."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ from finskillbench.runs.execute.progress import Progress
 from finskillbench.runs.execute.run import RunResult, run
 
 NAME = "mcp/client"
-"""Under which rows file a client that was given no name."""
+"""Default name of a client in rows."""
 _LINGER = 2.0
-"""Seconds in which late calls are still told that the episode is over."""
+"""Seconds in which late calls are still answered that the episode is over."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Served:
-    """The agent: whoever connects, to a port or (None) over the input and output of this process."""
+class _ClientAgent:
+    """Agent that represents the clients of a port, or of standard input and output without one."""
 
     listener: socket.socket | None
     announce: Callable[[str], None]
 
     async def __call__(self, task: Task, tools: Tools) -> None:
         """Serve a task; the answer is what was submitted."""
-        desk = EpisodeServer(task, tools)
+        server = EpisodeServer(task, tools)
         try:
             if self.listener is None:
                 async with _standard_streams() as streams:
-                    await _until_answered(desk, asyncio.ensure_future(serve_lines(desk, *streams)))
+                    await _until_answered(server, asyncio.ensure_future(serve_lines(server, *streams)))
             else:
-                async with on_loopback(desk, self.listener) as url:
+                async with on_loopback(server, self.listener) as url:
                     self.announce(url)
-                    await desk.submitted.wait()
+                    await server.submitted.wait()
                     await asyncio.sleep(_LINGER)
         finally:
-            await desk.close()
-        if not desk.asked:
-            raise ProviderError("the client went before its first tool call", Cause.NOT_STARTED)
+            await server.close()
+        if not server.call_count:
+            raise ProviderError("the client disconnected before its first tool call", Cause.NOT_STARTED)
 
 
-async def _until_answered(desk: EpisodeServer, serving: asyncio.Future[None]) -> None:
-    """Serve until the client has gone, or the answer is in and it has had its time to go."""
-    submitted = asyncio.ensure_future(desk.submitted.wait())
+async def _until_answered(server: EpisodeServer, serving: asyncio.Future[None]) -> None:
+    """Serve until the client disconnects, or until the answer is in and a grace period has passed."""
+    submitted = asyncio.ensure_future(server.submitted.wait())
     try:
         await asyncio.wait({serving, submitted}, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait({serving}, timeout=_LINGER)
@@ -67,12 +67,12 @@ async def _until_answered(desk: EpisodeServer, serving: asyncio.Future[None]) ->
         serving.cancel()
         await asyncio.wait({serving})
     if not serving.cancelled():
-        serving.result()  # whatever else than the client's leaving ended it is no secret
+        serving.result()  # raise any other failure than a disconnect
 
 
 @asynccontextmanager
 async def _standard_streams() -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Input and output of this process as streams; what others print goes to standard error meanwhile."""
+    """Provide standard input and output as streams; prints of other code go to standard error meanwhile."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=MAX_MESSAGE)
     with ExitStack() as stack:
@@ -80,16 +80,16 @@ async def _standard_streams() -> AsyncGenerator[tuple[asyncio.StreamReader, asyn
         sink = stack.enter_context(os.fdopen(os.dup(1), "wb", buffering=0))
         os.dup2(2, 1)
         stack.callback(os.dup2, sink.fileno(), 1)
-        taken, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
-        given, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sink)
+        read_transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), source)
+        write_transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, sink)
         try:
-            yield reader, asyncio.StreamWriter(given, protocol, reader, loop)
+            yield reader, asyncio.StreamWriter(write_transport, protocol, reader, loop)
         finally:
-            taken.close()
-            given.close()
+            read_transport.close()
+            write_transport.close()
 
 
-def serve(
+def serve_episode(
     edition: Edition,
     task_id: str,
     condition: str,
@@ -102,39 +102,37 @@ def serve(
     announce: Callable[[str], None] = print,
     progress: Progress | None = None,
 ) -> RunResult:
-    """Serve one episode until its answer is in, its client has gone or its limits are reached; it is a row of the run.
+    """Serve one episode until its answer is in, its client disconnects or its limits are reached; add its row to the
+    run.
 
     Parameters
     ----------
     edition : with its truth, which stays in this process.
-    task_id, condition : the episode and its arm.
-    name : under which rows file whoever connects.
-    port : of this machine, for streamable HTTP, 0 for a free one; None: standard input and output.
-    seconds, calls : an episode that takes longer, or calls more tools, ends without an answer.
-    out : the run folder; each call adds an episode.
+    name : name of the client in rows.
+    port : loopback port for streamable HTTP, 0 for a free one; None: standard input and output.
+    seconds, calls : limits of the episode; beyond them it ends without an answer.
     announce : called with the address, under HTTP.
-    progress : as of `finskillbench.runs.execute.run.run`.
 
     Raises
     ------
-    InputError : there is no such task, it is finished, the port cannot be used, or as of
-        `finskillbench.runs.execute.run.run`.
-    EditionError : as of `run`.
+    InputError, EditionError : as for `finskillbench.runs.execute.run.run`, or the task is unknown or finished, or the
+        port
+        cannot be used.
     """
     if port is None and os.isatty(0):
-        raise InputError("an MCP client starts this command and talks over its input and output; or name a port")
+        raise InputError("standard input is a terminal; let an MCP client start this command, or pass --http PORT")
     if arm_of(parse_condition(condition)).kept:
-        raise InputError(f"under {condition} tasks follow each other: one alone cannot be served")
+        raise InputError(f"condition {condition} runs its tasks in sequence; a single task cannot be served")
     with ExitStack() as stack:
         listener = None if port is None else stack.enter_context(listening(port))
         result = run(
             edition,
             conditions=[condition],
-            agents=[Agent(name, _Served(listener, announce), seconds, calls, HARNESS)],
+            agents=[Agent(name, _ClientAgent(listener, announce), seconds, calls, HARNESS)],
             tasks=[task_id],
             out=out,
             progress=progress,
         )
     if not result.ran and not result.stopped:
-        raise InputError(f"{task_id} is finished in {out}; choose another --out")
+        raise InputError(f"{task_id} is already finished in {out}; choose another --out")
     return result

@@ -1,10 +1,10 @@
-"""Episodes handed out as folders, for agents that read and write files, and the answers that come back in them."""
+"""Export episodes as folders for agents that read and write files, and import their answers."""
 
 from enum import StrEnum
 
 
 class Layout(StrEnum):
-    """The shape of a folder: a plain one, or a task as Harbor reads it."""
+    """Layout of a task folder: plain, or a task of Harbor."""
 
     FOLDERS = "folders"
     HARBOR = "harbor"

@@ -1,4 +1,4 @@
-"""Answers as they come back in the folders of a hand-out or in the trials of a Harbor job, as the rows of a run."""
+"""Import answers from exported task folders or from trials of a Harbor job, as rows of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from finskillbench.harness.model import Usage
 from finskillbench.harness.models import canonical
 from finskillbench.harness.trace import Ended, Trace
 from finskillbench.integrations.task_files import Layout
-from finskillbench.integrations.task_files.write import ANSWER, FORMAT, RECORD, Record
+from finskillbench.integrations.task_files.write import ANSWER, FORMAT, RECORD, ExportRecord
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.rows import Row, make_row
 from finskillbench.runs.verdicts import judge
@@ -29,7 +29,7 @@ from finskillbench.scoring.strict_json import MAX_BYTES
 
 RESULT = Path("result.json")
 KEPT = Path("artifacts") / ANSWER
-"""What Harbor keeps of a trial, below its folder."""
+"""Path of the answer that Harbor keeps, below the folder of a trial."""
 _MOST_RESULT_BYTES = 1 << 26
 _TIMEOUT = "AgentTimeoutError"
 
@@ -37,8 +37,8 @@ _Tokens = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """One answer, or that there is none: `folder` is that of the hand-out, `error` what kept an agent from starting."""
+class ImportedAnswer:
+    """Answer of one task folder, if any; `error` is the reason why the agent did not start."""
 
     folder: str
     model: str
@@ -52,26 +52,28 @@ class Answered:
 
     @property
     def incidents(self) -> tuple[str, ...]:
-        """What went wrong, by the names of the table of failures."""
+        """Causes by their names in the table of failures."""
         if self.error is not None:
             return (Cause.ADAPTER.value,)
         return () if self.ended == "submitted" else (self.ended,)
 
 
-def read_folders(folder: Path, names: Iterable[str], model: str) -> list[Answered]:
-    """The answers in the folders of a hand-out, `names`.
+def read_folders(folder: Path, names: Iterable[str], model: str) -> list[ImportedAnswer]:
+    """Read the answers in the named task folders.
 
     Raises
     ------
-    InputError : one is no plain file, such as a link out of the folder, or cannot be read.
+    InputError : an answer is not a regular file, such as a link out of the folder, or cannot be read.
     """
-    found: list[Answered] = []
+    found: list[ImportedAnswer] = []
     for name in names:
         path = folder / name / ANSWER
         if path.parent.is_symlink():
             raise InputError(f"{path.parent}: is a link; put the folder itself there")
         text = _text(read_plain(path, MAX_BYTES + 1))
-        found.append(Answered(folder=name, model=model, text=text, ended="no_answer" if text is None else "submitted"))
+        found.append(
+            ImportedAnswer(folder=name, model=model, text=text, ended="no_answer" if text is None else "submitted")
+        )
     return found
 
 
@@ -83,7 +85,7 @@ class _Context(msgspec.Struct):
 
 
 class _Timing(msgspec.Struct):
-    """Times of the day are in UTC where they do not say."""
+    """Start and end; times without a zone are UTC."""
 
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -93,7 +95,7 @@ class _Timing(msgspec.Struct):
 
     @property
     def seconds(self) -> float:
-        """From start to end; 0 where one of them is not known."""
+        """Seconds from start to end; 0 if either is unknown."""
         if self.started_at is None or self.finished_at is None:
             return 0.0
         return (self.finished_at - self.started_at).total_seconds()
@@ -122,8 +124,6 @@ class _AgentInfo(msgspec.Struct):
 
 
 class _Trial(msgspec.Struct):
-    """What is read of a trial's result."""
-
     task_name: str
     agent_info: _AgentInfo
     agent_result: _Context | None = None
@@ -131,21 +131,21 @@ class _Trial(msgspec.Struct):
     exception_info: _Failure | None = None
 
 
-def read_trials(job: Path, names: Iterable[str], model: str | None) -> list[Answered]:
-    """The answers that Harbor kept of a job; a task that an agent of the job has no finished trial of has none.
+def read_trials(job: Path, names: Iterable[str], model: str | None) -> list[ImportedAnswer]:
+    """Read the answers of a Harbor job; a task without a finished trial of an agent has no answer of that agent.
 
     Parameters
     ----------
-    job : its folder, with one folder for each trial.
-    names : the tasks of the hand-out.
-    model : under which rows file the answers; None takes agent and model as Harbor says them.
+    job : folder of the job, with one folder for each trial.
+    names : the exported tasks.
+    model : model name in rows; None takes agent and model from Harbor.
 
     Raises
     ------
-    InputError : there is no finished trial, or one is of another task or damaged.
+    InputError : no trial has finished, or one is damaged or of another task.
     """
     tasks = tuple(names)
-    found: list[Answered] = []
+    found: list[ImportedAnswer] = []
     repeats: Counter[tuple[str, str]] = Counter()
     folders = sorted(path for path in job.iterdir() if path.is_dir()) if job.is_dir() else []
     for folder in folders:
@@ -155,17 +155,19 @@ def read_trials(job: Path, names: Iterable[str], model: str | None) -> list[Answ
         try:
             trial = msgspec.json.decode(data, type=_Trial)
         except (msgspec.MsgspecError, ValueError) as error:
-            raise InputError(f"{folder / RESULT}: no result of a trial ({error}); name the folder of one job") from None
+            raise InputError(
+                f"{folder / RESULT}: not a result of a trial ({error}); pass the folder of one job"
+            ) from None
         if trial.task_name not in tasks:
-            raise InputError(f"{folder / RESULT}: is of the task {trial.task_name!r}, which was not handed out here")
+            raise InputError(f"{folder / RESULT}: is of the task {trial.task_name!r}, which is not in this export")
         name = model or _name(trial.agent_info)
         found.append(_answered(folder, trial, name, repeats[name, trial.task_name]))
         repeats[name, trial.task_name] += 1
     if not found:
-        raise InputError(f"{job}: holds no finished trial of Harbor; name the folder of one job")
+        raise InputError(f"{job}: holds no finished trial of Harbor; pass the folder of one job")
     missing = [(name, task) for name in dict.fromkeys(one.model for one in found) for task in tasks]
     found += [
-        Answered(folder=task, model=name, text=None, ended="no_answer")
+        ImportedAnswer(folder=task, model=name, text=None, ended="no_answer")
         for name, task in missing
         if not repeats[name, task]
     ]
@@ -178,7 +180,7 @@ def _name(agent: _AgentInfo) -> str:
     return "/".join(part for part in parts if part)
 
 
-def _answered(folder: Path, trial: _Trial, model: str, run_idx: int) -> Answered:
+def _answered(folder: Path, trial: _Trial, model: str, run_idx: int) -> ImportedAnswer:
     text = read_answer(folder / KEPT)
     failure = None if trial.exception_info is None else trial.exception_info.exception_type
     ran = trial.agent_execution or _Timing()
@@ -189,7 +191,7 @@ def _answered(folder: Path, trial: _Trial, model: str, run_idx: int) -> Answered
     elif text is None:
         ended = "out_of_time" if failure == _TIMEOUT else "no_answer"
     used = trial.agent_result or _Context()
-    return Answered(
+    return ImportedAnswer(
         folder=trial.task_name,
         model=model,
         text=text,
@@ -208,30 +210,27 @@ def _answered(folder: Path, trial: _Trial, model: str, run_idx: int) -> Answered
 
 
 def read_answer(path: Path) -> str | None:
-    """The answer that an agent left; None where there is none.
-
-    What is no plain file is no answer, and no reason to judge nobody; what no submission can be is judged as such.
-    """
+    """Return the text of an answer file, valid or not; None if it is empty or not a regular file."""
     if not path.is_file() or path.is_symlink() or path.parent.is_symlink():
         return None
     return _text(read_plain(path, MAX_BYTES + 1))
 
 
 def _text(data: bytes | None) -> str | None:
-    # A byte that is no UTF-8 becomes a lone surrogate, which the judge refuses.
+    # An invalid byte of UTF-8 becomes a lone surrogate, which the judge refuses.
     return None if data is None or not data.strip() else data.decode("utf-8", "surrogateescape")
 
 
 def read_plain(path: Path, most: int) -> bytes | None:
-    """The first bytes of a plain file; None where nothing is there.
+    """Read the first bytes of a regular file; None if nothing is there.
 
     Raises
     ------
-    InputError : it is something else, such as a link or a pipe, or it cannot be read.
+    InputError : it is something else, such as a link or a pipe, or cannot be read.
     """
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
-            raise InputError(f"{path}: no plain file; put the answer itself there")
+            raise InputError(f"{path}: not a regular file; put the answer file itself there")
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
         with os.fdopen(descriptor, "rb") as file:
             return file.read(most)
@@ -242,43 +241,40 @@ def read_plain(path: Path, most: int) -> bytes | None:
 
 
 HARNESS = "handout"
-"""The harness of rows whose episodes were handed out as plain folders; that of tasks of Harbor is `Layout.HARBOR`."""
+"""Harness name of rows from plain folders; for Harbor it is `Layout.HARBOR`."""
 _MOST_RECORD_BYTES = 1 << 26
 
 
-def is_handout(path: Path) -> bool:
-    """Whether a path is a hand-out that came back."""
+def is_task_export(path: Path) -> bool:
+    """Return True for a folder that `export_tasks` has written."""
     return (path / RECORD).is_file()
 
 
-def _read_record(folder: Path, edition: Edition) -> Record:
-    """The record of a hand-out of an edition.
-
-    Raises
-    ------
-    InputError : it is damaged, of another edition or of a later format, or names what the edition does not have.
-    """
+def _read_record(folder: Path, edition: Edition) -> ExportRecord:
+    """Read the record of an export; refuse a damaged one and those of another edition or format."""
     path = folder / RECORD
     try:
-        record = msgspec.json.decode(read_plain(path, _MOST_RECORD_BYTES) or b"", type=Record)
+        record = msgspec.json.decode(read_plain(path, _MOST_RECORD_BYTES) or b"", type=ExportRecord)
         parse_condition(record.condition)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise InputError(f"{path}: no record of a hand-out ({error}); restore it") from None
+        raise InputError(f"{path}: not a record of exported tasks ({error}); restore it") from None
     if record.format != FORMAT:
-        raise InputError(f"{path}: format {record.format} is of another version, this one reads {FORMAT}")
+        raise InputError(f"{path}: format {record.format} is of another version; this version reads format {FORMAT}")
     if record.edition != edition.digest:
-        raise InputError(f"{path}: handed out of edition {record.edition[:12]}, not of {edition.path}; score with that")
+        raise InputError(
+            f"{path}: exported from edition {record.edition[:12]}, not from {edition.path}; pass that edition"
+        )
     known = {episode.task_id for episode in edition.episodes()}
     if strange := sorted(set(record.tasks.values()) - known):
         raise InputError(f"{path}: names the task {strange[0]!r}, which is not in {edition.path}")
     if bad := sorted(name for name in record.tasks if Path(name).name != name):
-        raise InputError(f"{path}: {bad[0]!r} is no folder of a hand-out")
+        raise InputError(f"{path}: {bad[0]!r} is not a folder of the export")
     if len(set(record.tasks.values())) < len(record.tasks):
         raise InputError(f"{path}: names a task twice")
     return record
 
 
-def take_back(
+def import_answers(
     edition: Edition,
     folder: Path,
     model: str | None = None,
@@ -286,26 +282,25 @@ def take_back(
     jobs: Path | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Iterator[Row]:
-    """Judge every episode of a hand-out; one without an answer is an incomplete submission, whose scores are 0.
+    """Judge every exported episode; one without an answer is an incomplete submission and scores 0.
 
     Parameters
     ----------
-    edition : the one that was handed out, with its truth.
-    folder : the hand-out, with an `answer.json` in the folders of the episodes that were answered.
-    model : under which rows file whoever answered; None takes the name of the folder, or what Harbor says.
-    jobs : the folder that Harbor made of a job, where the hand-out was of its tasks.
-    progress : called with the answers that are judged, and all of them.
+    edition : the exported edition, with its truth.
+    folder : the export, with an `answer.json` in the folders of answered episodes.
+    model : model name in rows; None takes the name of the folder, or that of Harbor.
+    jobs : folder of the Harbor job, if the layout is Harbor's.
+    progress : called with the number of judged answers and their total.
 
     Raises
     ------
-    InputError : as of `read_record` and `read_trials`, an answer that cannot be read, or a hand-out of Harbor's tasks
-        without a job, or the other way round.
-    EditionError : the edition was handed out without its truth.
+    InputError : the export or a trial is damaged, an answer cannot be read, or `jobs` does not fit the layout.
+    EditionError : the edition has no truth.
     """
     record = _read_record(folder, edition)
     if (jobs is None) is (record.layout is Layout.HARBOR):
-        told = "add --jobs with the folder of the job" if jobs is None else "leave out --jobs"
-        raise InputError(f"{folder} was handed out as {record.layout.value}; {told}")
+        remedy = "add --jobs with the folder of the job" if jobs is None else "leave out --jobs"
+        raise InputError(f"{folder} was exported as {record.layout.value}; {remedy}")
     if jobs is None:
         answered = read_folders(folder, record.tasks, model or folder.absolute().name)
     else:
@@ -323,8 +318,7 @@ def take_back(
         progress(done, len(answered))
 
 
-def _trace(item: Item, one: Answered, harness: str, mount: str) -> Trace:
-    """What is known of an episode that somebody played elsewhere."""
+def _trace(item: Item, one: ImportedAnswer, harness: str, mount: str) -> Trace:
     return Trace(
         task_id=item.task_id,
         model=item.model,

@@ -1,4 +1,4 @@
-"""Commands `handout` and `score`: episodes as folders, and verdicts on answers that come from elsewhere."""
+"""Commands `export-tasks` and `score`."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     from finskillbench.edition import Edition
     from finskillbench.runs.store.rows import Row
 
-HANDOUT, SCORE = typer.Typer(), typer.Typer()
-HANDOUT_EXAMPLE = """\b
+EXPORT_TASKS, SCORE = typer.Typer(), typer.Typer()
+EXPORT_TASKS_EXAMPLE = """\b
 Examples:
-  finskillbench handout editions/seven out/plain --limit 5
-  finskillbench handout editions/seven out/skills --limit 5 --condition curated
+  finskillbench export-tasks editions/seven out/plain --limit 5
+  finskillbench export-tasks editions/seven out/skills --limit 5 --condition curated
   finskillbench score editions/seven out/plain --model mine --out rows.parquet
-  finskillbench handout editions/seven out/own --limit 5 --skills mine=my-skills
-  finskillbench handout editions/seven out/tasks --limit 5 --format harbor"""
+  finskillbench export-tasks editions/seven out/own --limit 5 --skills mine=my-skills
+  finskillbench export-tasks editions/seven out/tasks --limit 5 --format harbor"""
 
 
-@HANDOUT.command(epilog=HANDOUT_EXAMPLE)
-def handout(
+@EXPORT_TASKS.command(epilog=EXPORT_TASKS_EXAMPLE)
+def export_tasks_command(
     edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to make, with one folder for each episode.")],
     condition: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="no_skill, curated, docs_only or placebo: what goes along. Default: the --skills, or no_skill.",
+            help="no_skill, curated, docs_only or placebo. Default: that of --skills, or no_skill.",
         ),
     ] = None,
     skills: Annotated[
         str | None,
         typer.Option(
             metavar="NAME=DIR",
-            help="A folder of skills of yours as the condition skill:NAME, or with NAME+=DIR beside the curated ones.",
+            help="Your folder of skills as the condition skill:NAME; NAME+=DIR adds it to the curated ones.",
         ),
     ] = None,
     suite: Suite = None,
@@ -57,34 +57,34 @@ def handout(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="What the images of Harbor's tasks start from; with scripts of ours one that has finskillbench.",
+            help="Base image of Harbor tasks; for our scripts one that has finskillbench installed.",
         ),
     ] = None,
 ) -> None:
-    """Write each episode into a folder of its own: prompt, schema, data as of its day, skills.
+    """Write one folder per episode: prompt, schema, data as of its date, skills.
 
-    An agent leaves `answer.json` in it, and `finskillbench score EDITION OUT` takes the answers back, with --jobs those
-    that Harbor kept.
+    An agent writes `answer.json` into each folder. `finskillbench score EDITION OUT` judges the answers; with --jobs it
+    judges those of a Harbor job.
     """
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
     from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX, parse_skills
-    from finskillbench.integrations.task_files.write import ANSWER, check_hand_out, hand_out
+    from finskillbench.integrations.task_files.write import ANSWER, check_task_export, export_tasks
 
-    own = parse_skills([] if skills is None else [skills])
-    if own and condition is not None:
-        raise InputError("--skills is a condition of its own; leave out --condition")
-    arm = next((f"{USER_SKILLS_PREFIX}{name}" for name in own), condition or "no_skill")
-    check_hand_out(arm, own, layout, image)
+    user_skills = parse_skills([] if skills is None else [skills])
+    if user_skills and condition is not None:
+        raise InputError("--skills already names the condition skill:NAME; leave out --condition")
+    arm = next((f"{USER_SKILLS_PREFIX}{name}" for name in user_skills), condition or "no_skill")
+    check_task_export(arm, user_skills, layout, image)
     with console.Progress() as progress:
         progress("reading the edition")
         loaded = part_of(load_edition(edition), suite, named=bool(subtask))
-        record = hand_out(
+        record = export_tasks(
             loaded,
             out,
             arm,
             subtask or None,
-            skills=own,
+            skills=user_skills,
             limit=limit,
             sample=sample,
             layout=layout,
@@ -92,13 +92,13 @@ def handout(
             progress=lambda done, total: progress("writing episodes", done, total),
         )
     count = f"{len(record.tasks)} episodes under {arm}"
-    score = f"finskillbench score {edition} {out}"
+    score_command = f"finskillbench score {edition} {out}"
     if layout is Layout.HARBOR:
         typer.echo(f"{count}: harbor run -p {out} --jobs-dir JOBS --agent AGENT --model MODEL")
-        typer.echo(f"Harbor keeps the answers; then: {score} --jobs JOBS/... --out ROWS")
+        typer.echo(f"Harbor keeps the answers; then: {score_command} --jobs JOBS/... --out ROWS")
     else:
         typer.echo(f"{count}: {out}/*/prompt.md")
-        typer.echo(f"Answers go to {out}/*/{ANSWER}; then: {score} --model NAME --out ROWS")
+        typer.echo(f"Answers go to {out}/*/{ANSWER}; then: {score_command} --model NAME --out ROWS")
 
 
 SCORE_EXAMPLE = """\b
@@ -109,11 +109,13 @@ Examples:
 
 
 @SCORE.command(epilog=SCORE_EXAMPLE)
-def score(
+def score_submissions(
     edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
     submissions: Annotated[
         Path,
-        typer.Argument(help='JSON lines {"task_id": ..., "answer": "<text>" or null}, or the folder of a hand-out.'),
+        typer.Argument(
+            help='JSON lines {"task_id": ..., "answer": "<text>" or null}, or a folder made by export-tasks.'
+        ),
     ],
     out: Annotated[
         Path,
@@ -121,55 +123,54 @@ def score(
             "--out",
             parser=console.out_path,
             metavar="PATH",
-            help="What to write: JSON lines of verdicts, or of a hand-out rows as those of a run, in Parquet.",
+            help="File to write: JSON lines of verdicts; for exported tasks the rows of a run, in Parquet.",
         ),
     ],
     model: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Who answered a hand-out, as its rows say it. Default: its folder's name, or what Harbor says.",
+            help="Model name of exported tasks in rows. Default: the folder's name, or the name from Harbor.",
         ),
     ] = None,
     jobs: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of the job in which Harbor ran the tasks of a hand-out."),
+        typer.Option(metavar="DIR", help="Folder of the Harbor job that ran the exported tasks."),
     ] = None,
 ) -> None:
     """Score submitted answers under every profile.
 
-    Each line of the result holds task_id, sub_task, status, valid_json, scores by profile and details. Episodes
-    without a submission score 0 in every subtask that was answered at all. Of a hand-out every episode counts, the
-    table of a run is printed, and the result has its columns.
+    Each line of the result holds task_id, sub_task, status, valid_json, scores by profile and details. An episode
+    without a submission scores 0 if any episode of its subtask was answered. For exported tasks every episode counts;
+    the result is the rows of a run, and their table is printed.
     """
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
-    from finskillbench.integrations.task_files.answers import is_handout, take_back
+    from finskillbench.integrations.task_files.answers import import_answers, is_task_export
     from finskillbench.runs.store.version import validation_text
 
-    taken_back = is_handout(submissions)
-    if not taken_back and (model is not None or jobs is not None):
-        raise InputError(f"{submissions} is no hand-out, and --model and --jobs are of one")
+    exported = is_task_export(submissions)
+    if not exported and (model is not None or jobs is not None):
+        raise InputError(f"{submissions}: was not made by export-tasks; leave out --model and --jobs")
     if out.exists() and submissions.exists() and out.samefile(submissions):
-        raise InputError(f"{out}: is the file of submissions itself; choose another --out")
+        raise InputError(f"{out}: is the file of submissions; choose another --out")
     with console.Progress() as progress:
         progress("Reading the edition")
         loaded = load_edition(edition)
-        if taken_back:
-            returned = take_back(
+        if exported:
+            imported = import_answers(
                 loaded, submissions, model, jobs=jobs, progress=lambda done, total: progress("Scoring", done, total)
             )
-            lines = _handout(returned, out)
+            lines = _score_export(imported, out)
         else:
-            lines = _lines(loaded, submissions, out, progress)
+            lines = _score_file(loaded, submissions, out, progress)
     for line in lines:
         typer.echo(line)
     typer.echo(f"Validated: {validation_text(loaded)}")
     typer.echo(f"Rows: {out}")
 
 
-def _lines(edition: Edition, file: Path, out: Path, progress: console.Progress) -> list[str]:
-    """Judge a file of answers; what to print of it."""
+def _score_file(edition: Edition, file: Path, out: Path, progress: console.Progress) -> list[str]:
     from collections import Counter
 
     from finskillbench.runs.postprocess import scoring
@@ -191,8 +192,7 @@ def _lines(edition: Edition, file: Path, out: Path, progress: console.Progress) 
     ]
 
 
-def _handout(returned: Iterator[Row], out: Path) -> list[str]:
-    """Judge what came back in a hand-out; what to print of it."""
+def _score_export(imported: Iterator[Row], out: Path) -> list[str]:
     from collections import Counter
 
     from finskillbench.edition.store import refuse_inside_edition
@@ -203,7 +203,7 @@ def _handout(returned: Iterator[Row], out: Path) -> list[str]:
     if out.is_dir():
         raise InputError(f"{out}: is a folder; name a file")
     refuse_inside_edition(out)
-    rows = list(returned)
+    rows = list(imported)
     frame = to_frame(rows)
     write_rows(out, frame)
     missing = sum(row.answer_digest is None for row in rows)

@@ -1,11 +1,9 @@
-"""Episodes as folders: the words of the task, its data at full precision, the skills of an arm, and nothing later.
+"""Export episodes as folders: prompt, data at full precision, the skills of a condition, and no truth.
 
-As a task of Harbor a folder has an instruction, an image, and a verifier that says no more than whether there is an
-answer. Harbor copies `environment/` into the image, shows the agent `instruction.md`, runs `tests/test.sh` when the
-agent is done, and keeps the files that `artifacts` names. Where that script runs, an agent may have been root: its
-processes may still be there, and `python` may be its own. So no truth goes there. The reward of a trial is `answered`,
-which is no score; `finskillbench score --jobs` judges the answers that Harbor kept, on the side of whoever holds the
-truth. For the same reason there is no `solution/`.
+A Harbor task adds an image and a verifier. Harbor copies `environment/` into the image, shows the agent
+`instruction.md`, runs `tests/test.sh` after the agent, and keeps the files of `artifacts`. That script runs in a
+container in which the agent may be root, so it holds no truth and only reports `answered`, which is not a score.
+`finskillbench score --jobs` judges the kept answers elsewhere. There is no `solution/` for the same reason.
 """
 
 from __future__ import annotations
@@ -42,13 +40,13 @@ from finskillbench.runs.plan.items import choose_episodes
 from finskillbench.runs.store.version import file_name
 
 IMAGE = "python:3.12-slim"
-"""The image of tasks whose skills run no scripts of ours."""
+"""Base image of tasks without scripts of ours."""
 PLACE = "/workspace"
-"""Where an agent works."""
+"""Working directory of the agent."""
 MATERIAL = Path("environment") / "workspace"
-"""What is copied there, below the folder of a task."""
+"""Content of the working directory, below the folder of a task."""
 SECONDS = 1800.0
-"""As long as an agent in Python has, `Agent.seconds`."""
+"""Same as the default of `Agent.seconds`."""
 
 _IMAGE_NAME = re.compile(r"[a-z0-9][\w./:@-]{0,254}", re.ASCII)
 _TASK = """\
@@ -73,7 +71,7 @@ WORKDIR {place}
 COPY workspace/ {place}/
 """
 _EXPECTED = "answer.json in the working directory holds one JSON object that follows schema.json."
-"""All that an outside evaluator of skills is told: the answer itself is judged by `finskillbench score`."""
+"""Expectation for external evaluators of skills; `finskillbench score` judges the answer."""
 _VERIFIER = """\
 #!/bin/sh
 # Says whether there is an answer, and no more: no truth is here. `finskillbench score --jobs` judges it.
@@ -84,50 +82,50 @@ echo "{{\\"answered\\": $answered}}" > /logs/verifier/reward.json
 
 
 def check_image(image: str | None, *, scripts: bool) -> str:
-    """The image that tasks start from.
+    """Return the base image of tasks.
 
     Raises
     ------
-    InputError : the name is no name, or there is none although scripts of skills are to run in it.
+    InputError : the name is invalid, or missing although skills have scripts.
     """
     if image is None:
         if scripts:
             raise InputError(
-                "scripts of skills need an image that can run them, ours one with finskillbench; name it: --image"
+                "scripts of skills need an image that can run them (ours: with finskillbench installed); add --image"
             )
         return IMAGE
     if not _IMAGE_NAME.fullmatch(image):
-        raise InputError(f"--image {image!r} is no name of an image")
+        raise InputError(f"--image {image!r} is not an image name")
     return image
 
 
 def write_task(
-    folder: Path, words: str, metadata: Mapping[str, str], *, image: str, answer: str, skills: str | None
+    folder: Path, instruction: str, metadata: Mapping[str, str], *, image: str, answer: str, skills: str | None
 ) -> None:
-    """Write what makes a folder a task; its material is in `MATERIAL` already.
+    """Write the Harbor files of a task; `MATERIAL` is there already.
 
     Parameters
     ----------
-    folder : of the task.
-    words : what the agent is told.
-    metadata : what is known of the episode, which Harbor shows no agent.
-    image : to start from.
-    answer : name of the file that the agent leaves in its working directory.
-    skills : name of the folder of skills there, which Harbor shows to agents that look for them; None where none is.
+    instruction : text for the agent.
+    metadata : fields of the episode, which Harbor does not show to agents.
+    answer : name of the answer file in the working directory.
+    skills : name of the skills folder there, which Harbor shows to agents that support skills; None without skills.
     """
     place = f"{PLACE}/{answer}"
     # Every JSON string of ASCII is a TOML string.
-    told = "\n".join(f"{name} = {json.dumps(value)}" for name, value in {**metadata, "canary": CANARY}.items())
+    metadata_lines = "\n".join(
+        f"{name} = {json.dumps(value)}" for name, value in {**metadata, "canary": CANARY}.items()
+    )
     task = _TASK.format(
         answer=json.dumps(place),
         kept=json.dumps(answer),
-        metadata=told,
+        metadata=metadata_lines,
         seconds=SECONDS,
         skills="" if skills is None else f'skills_dir = "{PLACE}/{skills}"\n',
     )
     (folder / "task.toml").write_text(task, encoding="utf-8")
-    # Harbor takes a first line like this one off before an agent sees the rest.
-    (folder / "instruction.md").write_text(f"<!-- {CANARY} -->\n{words}\n", encoding="utf-8")
+    # Harbor removes such a first line before an agent sees the rest.
+    (folder / "instruction.md").write_text(f"<!-- {CANARY} -->\n{instruction}\n", encoding="utf-8")
     (folder / "environment" / "Dockerfile").write_text(_DOCKERFILE.format(image=image, place=PLACE), encoding="utf-8")
     verifier = folder / "tests" / "test.sh"
     verifier.parent.mkdir()
@@ -136,27 +134,24 @@ def write_task(
 
 
 def write_dataset(folder: Path, cases: Sequence[Mapping[str, str]]) -> None:
-    """Write what names the tasks of a folder for tools around Harbor: `dataset.toml`, and `evals.json`.
+    """Write `dataset.toml` and `evals.json`, which list the tasks for tools around Harbor.
 
-    Parameters
-    ----------
-    folder : of the hand-out.
-    cases : of each task its `id`, which is its folder, the `prompt` and the `expected_skill` of its domain.
+    `cases` holds for each task `id` (its folder), `prompt` and `expected_skill`.
     """
     tasks = "".join(f"\n[[tasks]]\nname = {json.dumps('finskillbench/' + case['id'])}\n" for case in cases)
     text = f'[dataset]\nname = "finskillbench/handout"\ndescription = "{CANARY}"\n{tasks}'
     (folder / "dataset.toml").write_text(text, encoding="utf-8")
     skills = {case["expected_skill"] for case in cases}
-    told = {"expected_output": _EXPECTED, "assertions": [_EXPECTED]}
+    expectation = {"expected_output": _EXPECTED, "assertions": [_EXPECTED]}
     data = {
         "skill_name": skills.pop() if len(skills) == 1 else "finskillbench",
-        "evals": [{**case, **told} for case in cases],
+        "evals": [{**case, **expectation} for case in cases],
     }
     (folder / "evals.json").write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
 
 
 RECORD, ANSWER = "handout.json", "answer.json"
-"""What was handed out, at the top; and what an agent leaves in the folder of an episode."""
+"""Record of an export at its top; answer of an agent in the folder of an episode."""
 FORMAT = 1
 
 _DATA, _SKILLS = "data", "skills"
@@ -184,8 +179,8 @@ its guidance; `python skills/<name>/scripts/<script>.py --input FILE` runs a scr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """What was handed out: `edition` and, by domain, `mounts` are digests, `tasks` maps folders to task ids."""
+class ExportRecord:
+    """Record of an export: `edition` and `mounts` (by domain) are digests, `tasks` maps folders to task ids."""
 
     format: int = FORMAT
     layout: Layout = Layout.FOLDERS
@@ -195,7 +190,7 @@ class Record:
     tasks: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def hand_out(
+def export_tasks(
     edition: Edition,
     out: Path,
     condition: str = Condition.NO_SKILL.value,
@@ -207,35 +202,35 @@ def hand_out(
     layout: Layout = Layout.FOLDERS,
     image: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Record:
-    """Write a folder for each episode: `prompt.md`, `schema.json`, `data/`, `skills/` of the arm, and a canary.
+) -> ExportRecord:
+    """Write a folder for each episode: `prompt.md`, `schema.json`, `data/`, `skills/`, and a canary.
 
-    A task of Harbor holds the same in the places that Harbor knows, and the prompt as `instruction.md`.
+    A Harbor task holds the same at Harbor's paths, with the prompt in `instruction.md`.
 
     Parameters
     ----------
-    edition : with or without its truth, of which nothing is handed out.
+    edition : with or without its truth, which is not exported.
     out : a new folder.
-    condition : an arm that gives an agent documents or scripts, or nothing.
-    subtasks : names; None takes every subtask of the edition but those that are played move by move.
-    skills : folders of skills by NAME, for a `condition` of `skill:NAME`.
-    limit, sample : as of `finskillbench.runs.plan.items.choose_episodes`.
-    layout : the shape of a folder.
-    image : what the images of Harbor's tasks start from; with scripts of skills one that has finskillbench.
-    progress : called with the episodes that are written, and all of them.
+    condition : one that offers documents or scripts, or nothing.
+    subtasks : names; None selects all but interactive subtasks.
+    skills : skill folders by NAME, for the condition `skill:NAME`.
+    limit, sample : as for `finskillbench.runs.plan.items.choose_episodes`.
+    layout : layout of a folder.
+    image : base image of Harbor tasks; with scripts of skills one that has finskillbench.
+    progress : called with the number of written episodes and their total.
 
     Raises
     ------
-    InputError : no such arm or subtask, an arm that no folder can give, a number that does not fit, no episode, an
-        image that does not fit, or an `out` that is not empty or cannot be written. Nothing is left half-written.
+    InputError : a condition, subtask, number or image does not fit, no episode is left, or `out` is not empty or not
+        writable. Nothing is left half-written.
     EditionError : the panels cannot be read.
     """
-    mounted, image = check_hand_out(condition, skills, layout, image)
+    mounted, image = check_task_export(condition, skills, layout, image)
     episodes = choose_episodes(edition.episodes(_foldable(edition, subtasks)), limit, sample)
     tasks = _folders(episodes)
     offered = {domain: mounted.for_domain(domain) for domain in sorted({episode.skill for episode in episodes})}
     mounts = {domain: each.digest for domain, each in offered.items()}
-    record = Record(layout=layout, edition=edition.digest, condition=condition, mounts=mounts, tasks=tasks)
+    record = ExportRecord(layout=layout, edition=edition.digest, condition=condition, mounts=mounts, tasks=tasks)
     with new_folder(out) as folder:
         shared = folder / _SKILLS
         for name, package in mounted.packages.items():
@@ -243,8 +238,8 @@ def hand_out(
                 _copy(package, mounted, shared / name)
         cases: list[dict[str, str]] = []
         for done, (name, episode) in enumerate(zip(record.tasks, episodes, strict=True), 1):
-            words = _write(folder / name, edition, episode, offered[episode.skill], shared, image)
-            cases.append({"id": name, "prompt": words, "expected_skill": _skill_of(episode)})
+            instruction = _write(folder / name, edition, episode, offered[episode.skill], shared, image)
+            cases.append({"id": name, "prompt": instruction, "expected_skill": _skill_of(episode)})
             progress(done, len(episodes))
         if layout is Layout.HARBOR:
             write_dataset(folder, cases)
@@ -254,56 +249,49 @@ def hand_out(
 
 
 def _foldable(edition: Edition, subtasks: Sequence[str] | None) -> tuple[str, ...]:
-    """The subtasks to hand out: those named, or all that a folder can hold.
-
-    Raises
-    ------
-    InputError : one that is named is played move by move, which no folder can do.
-    """
+    """Return the named subtasks, or all that are not interactive; refuse named interactive ones."""
     chosen = [subtask_named(name).name for name in subtasks] if subtasks is not None else list(edition.sub_tasks)
     staged = {each.name for each in registered() if each.open_interactive_state is not None}
     if subtasks is not None and (played := [name for name in chosen if name in staged]):
         raise InputError(
-            f"{played[0]} is played move by move, which a folder cannot do; play it with `finskillbench run`, `drive` "
-            "or `serve`"
+            f"{played[0]} is interactive and cannot be exported as a folder; use finskillbench run, drive or serve"
         )
     return tuple(name for name in chosen if name not in staged)
 
 
 def _folders(episodes: Sequence[Episode]) -> dict[str, str]:
-    """The task id of each folder, in the order of the episodes."""
     tasks = {file_name(episode.task_id): episode.task_id for episode in episodes}
-    # Compared without case: some file systems do not tell Task-1 from task-1.
+    # Compared without case, for file systems that ignore it.
     if len({name.lower() for name in tasks} | {_SKILLS}) <= len(episodes):
-        raise InputError("two task ids of this hand-out would share a folder; rename one of them")
+        raise InputError("two task ids of this export would share a folder; rename one of them")
     return tasks
 
 
-def check_hand_out(
+def check_task_export(
     condition: str, skills: Mapping[str, SkillFolder | Path | str], layout: Layout, image: str | None
 ) -> tuple[Mount, str | None]:
-    """The packages and the image of a hand-out, checked before an edition is read.
+    """Check condition and image of an export before the edition is read; return mount and image.
 
     Raises
     ------
-    InputError : as of `hand_out`.
+    InputError : as for `export_tasks`.
     """
     mounted = mount_all([condition], read_user_skills(skills, run_locally=False))[condition]
     if mounted.arm.own or mounted.arm.inline or mounted.arm.indexes_scripts or mounted.arm.code:
         raise InputError(
-            f"condition {condition!r} takes tools of our loop, which a folder does not have; hand out no_skill, "
-            "curated, docs_only, placebo or skills of your own"
+            f"condition {condition!r} needs tools of our loop, which a folder does not have; use no_skill, curated, "
+            "docs_only, placebo or your own skills"
         )
     if layout is Layout.HARBOR:
         run = mounted.arm.scripts and any(package.scripts for package in mounted.packages.values())
         return mounted, check_image(image, scripts=run)
     if image is not None:
-        raise InputError("--image is of Harbor's tasks; add --format harbor")
+        raise InputError("--image is for Harbor tasks; add --format harbor")
     return mounted, None
 
 
 def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, skills: Path, image: str | None) -> str:
-    """One folder; with an `image` a task of Harbor. Returns the words of the task."""
+    """Write one folder, with an `image` as a Harbor task; return the instruction."""
     place = folder if image is None else folder / MATERIAL
     answer = _answer(episode)
     (place / _DATA).mkdir(parents=True)
@@ -314,33 +302,32 @@ def _write(folder: Path, edition: Edition, episode: Episode, mounted: Mount, ski
             (place / _DATA / f"{file_name(name)}.csv").write_bytes(csv_text(value.frame).encode())
         else:
             (place / _DATA / f"{file_name(name)}.json").write_bytes(orjson.dumps(value, option=_DUMP))
-    for each in mounted.packages:  # the same bytes in every folder take their room once
+    for each in mounted.packages:  # hard links: the content takes its space once
         shutil.copytree(skills / each, place / _SKILLS / each, copy_function=os.link)
     where = "This folder" if image is None else f"The working directory `{PLACE}`"
     resources = (_WITH_SCRIPTS if mounted.arm.scripts else _WITH_DOCUMENTS) if mounted.packages else ""
-    words = _INSTRUCTIONS.format(place=where, skills=resources) + task_prompt(episode, answer)
+    instruction = _INSTRUCTIONS.format(place=where, skills=resources) + task_prompt(episode, answer)
     if image is None:
-        (place / "prompt.md").write_text(words + "\n", encoding="utf-8")
+        (place / "prompt.md").write_text(instruction + "\n", encoding="utf-8")
     else:
-        told = {
+        metadata = {
             "task_id": episode.task_id,
             "sub_task": episode.sub_task,
             "condition": mounted.arm.condition,
             "edition": edition.digest,
         }
         shown = _SKILLS if mounted.packages else None
-        write_task(folder, words, told, image=image, answer=ANSWER, skills=shown)
+        write_task(folder, instruction, metadata, image=image, answer=ANSWER, skills=shown)
     (folder / CANARY_FILE).write_text(CANARY_TEXT, encoding="utf-8")
-    return words
+    return instruction
 
 
 def _skill_of(episode: Episode) -> str:
-    """The package that is of use for an episode; where its domain has none, the name of the domain."""
     return next(iter(package_names(episode.skill)), episode.skill)
 
 
 def _readable(edition: Edition, episode: Episode) -> dict[str, Any]:
-    """Every field of an input as an agent may read it: at full precision, facts as they were filed."""
+    """Return all fields of an input at full precision, facts as filed."""
     filings = edition.filings
     return {
         name: filings.as_filed(value) if filings is not None and refers_to_facts(value) else edition.resolved(value)

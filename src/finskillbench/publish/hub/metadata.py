@@ -167,7 +167,7 @@ The folder `edition` is the public edition for agents:
 
     finskillbench data info edition
     finskillbench inspect edition TASK_ID
-    finskillbench handout edition handed-out --condition curated
+    finskillbench export-tasks edition tasks --condition curated
     finskillbench run --edition edition --model MODEL --condition no_skill --condition curated --out runs/mine
 
 Answers are judged with the labels: by `finskillbench score` with the full edition, or by a leaderboard after

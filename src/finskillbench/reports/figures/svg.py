@@ -251,7 +251,7 @@ class Drawing:
         return y - place[1] + 18
 
     def inline(self, name: str, title: str, description: str, kind: str) -> str:
-        """Return the element for a page with `style.rules` in its style; `name` is unique there."""
+        """Return the element for a page with `rules` in its style; `name` is unique there."""
         return (
             f'<svg class="figure {kind}" viewBox="0 0 {self.width:.0f} {self.height:.0f}" role="img" '
             f'aria-labelledby="{name}-title {name}-words" font-size="{SIZE}">'

@@ -177,7 +177,7 @@ def _with_entry(frame: pl.DataFrame, results: Results) -> pl.DataFrame:
 
 
 def column_name(name: str) -> str:
-    """Convert a name to lower-case letters, digits and underscores, starting with a letter."""
+    """Convert a name to lower case, digits and underscores, starting with an alphabetic character."""
     cleaned = "".join(each if each.isascii() and each.isalnum() else "_" for each in name.lower())
     return cleaned if cleaned[:1].isalpha() else f"n{cleaned}"
 

@@ -1,1 +1,1 @@
-"""Episodes on the workers of a Dask cluster: a future for each attempt, judged and journalled by the driver."""
+"""Run episodes on the workers of a Dask cluster; the driver judges and journals them."""

@@ -1,4 +1,4 @@
-"""The driver: reserves, submits futures that play episodes, and submits others where a worker is lost."""
+"""Driver of a distributed run: reserve budget, submit futures, and submit again if a worker is lost."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.record import NOTHING, Dropped, Expense
 
 MAX_ATTEMPTS = 4
-"""Attempts at an episode: one that loses four workers may be killing them."""
+"""Maximum number of attempts at an episode; one that loses four workers may be killing them."""
 POLL_WORKERS_SECONDS = 1.0
 WORKER_WAIT_SECONDS = 60.0
-"""Seconds that a run without a worker waits for one: a nanny restarts a killed worker within seconds."""
+"""Seconds that a run waits for a worker when it has none; a nanny restarts a killed worker within seconds."""
 _LOAD_STEP = 16
-"""Episodes more or less that make no worker busier: one that has prepared a task gets it again."""
+"""Difference in episodes that is ignored when workers are compared by load, so that tasks return to the same worker."""
 
 
 class WorkerHandle:
-    """A worker with the future and the token of its context, and what is in play there: two batches of programs."""
+    """Worker with the future and token of its context, and its load; at most two batches of programs run at once."""
 
     def __init__(self, address: str, context: Any, token: str) -> None:
         self.address, self.context, self.token = address, context, token
@@ -45,7 +45,7 @@ class WorkerHandle:
 
 
 class RemoteAttempt:
-    """Attempt on a worker, and on another one if that is lost; it is its own `cost`."""
+    """Attempt on a worker, repeated on another one if that is lost; it is its own `cost`."""
 
     def __init__(self, backend: DaskBackend, item: Item, limits: AttemptLimits) -> None:
         self.calls_begun, self.lost_usd, self._expense = 0, 0.0, NOTHING
@@ -58,7 +58,6 @@ class RemoteAttempt:
 
     @property
     def cost(self) -> RemoteAttempt:
-        """Cost of the attempt."""
         return self
 
     def expense(self) -> Expense:
@@ -66,23 +65,27 @@ class RemoteAttempt:
         return self._expense
 
     async def play(self, memory: Memory) -> PlayedEpisode:
-        """Play it; raises `RunStoppedError` where the budget does not reach or no worker is left."""
+        """Run the episode; raise `RunStoppedError` if the budget is exhausted or no worker is left."""
         item, limits, backend = self._item, self._limits, self._backend
         participant = backend.participants[item.model_key]
         sub_task, max_tokens = backend.by_id[item.task_id].sub_task, backend.config.max_tokens
         reserve = reserve_of_attempt(participant, item.model_key, sub_task, max_tokens, limits.largest_cost)
         budget, is_agent = None if price_of(participant) == NO_CHARGE else limits.budget, isinstance(participant, Agent)
         for _ in range(MAX_ATTEMPTS):
-            holding = nullcontext(Reservation()) if budget is None else budget.holding(reserve, partly=not is_agent)
+            holding = nullcontext(Reservation()) if budget is None else budget.holding(reserve, partial=not is_agent)
             async with holding as reservation:
                 handle = await backend.choose(item.task_id)
-                self.calls_begun, reservation.unanswered, self._expense = 1, reservation.amount, Expense(lost_usd=reservation.amount)
+                self.calls_begun, reservation.unanswered, self._expense = (
+                    1,
+                    reservation.amount,
+                    Expense(lost_usd=reservation.amount),
+                )
                 if reservation.amount:
                     limits.on_expense(self._expense)
                 result = await backend.submit(
                     handle, (item, memory, None if budget is None else reservation.amount), participant
                 )
-                if result is not None:  # else its worker was lost, which costs all that is held
+                if result is not None:  # else the worker is lost, and the reserve counts as spent
                     self.calls_begun, self._expense = result.calls_begun, result.expense
                     reservation.cost = ((result.trace if is_agent else None) or result.expense).usage.paid_usd
                     self.lost_usd = reservation.unanswered = result.expense.lost_usd
@@ -94,12 +97,12 @@ class RemoteAttempt:
                 why = "worker lost" if result is None else "share of the budget spent"
                 backend.job.on_event(Dropped(item, why, self._expense))
             reserve, self.calls_begun, self._expense = reserve if result is None else float("inf"), 0, NOTHING
-        reason = f"{item.task_id} was in play when {MAX_ATTEMPTS} workers were lost; see what kills them (memory?)"
-        raise RunStoppedError(f"{reason}, the same command goes on")
+        reason = f"{MAX_ATTEMPTS} workers were lost while playing {item.task_id}; check why they died (memory?)"
+        raise RunStoppedError(f"{reason}, then rerun the command to resume")
 
 
 class DaskBackend:
-    """The workers of a cluster as a place where episodes are played; `guards` are those that every worker has."""
+    """Backend on the workers of a cluster; `guards` are those that every worker has."""
 
     job: Job
 
@@ -122,15 +125,14 @@ class DaskBackend:
 
     @property
     def machines(self) -> int:
-        """Number of groups of programs in play: four for each worker, which go in two batches."""
+        """Number of groups of programs in play: four for each worker, in two batches."""
         return max(4 * len(self._handles), 1)
 
     def attempt(self, item: Item, limits: AttemptLimits) -> RemoteAttempt:
-        """Return an attempt at an episode."""
         return RemoteAttempt(self, item, limits)
 
     async def attach(self, *workers: str) -> None:
-        """Build a context on each worker; raises `InputError` where one cannot play."""
+        """Build a context on each worker; raise `InputError` if one cannot run the configuration."""
         self._seen.update(workers)
         keys = {worker: f"{self.config.run}-context-{next(self._numbers)}" for worker in workers}
         submit_to, config = self._connection.on, self.config
@@ -138,44 +140,44 @@ class DaskBackend:
         for worker, outcome in (await self._connection.outcomes(futures)).items():
             if isinstance(outcome, FinSkillBenchError):
                 raise InputError(f"worker {worker}: {outcome}")
-            if not isinstance(outcome, BaseException):  # else it is gone again
+            if not isinstance(outcome, BaseException):  # else the worker is lost
                 self._handles[worker] = WorkerHandle(worker, futures[worker], outcome[0])
                 self.guards = {name: held and self.guards.get(name, True) for name, held in outcome[1].items()}
         self._ready.set()
 
     @asynccontextmanager
     async def playing(self, job: Job) -> AsyncGenerator[DaskBackend]:
-        """Play episodes of some work."""
+        """Run the episodes of a job."""
         self.job = job
         watch = asyncio.create_task(self._watch_workers())
         try:
             yield self
         finally:
             watch.cancel()
-            for model in {entry.model for entry in self.participants}:
+            for model in {key.model for key in self.participants}:
                 with suppress(*GONE):
                     await self._connection.client.scheduler.semaphore_close(name=f"{self.config.run}-{model}")
 
     async def choose(self, task_id: str) -> WorkerHandle:
-        """Return a worker with few episodes, the same for a task if it may; raises `RunStoppedError`."""
+        """Return a worker with a low load, if possible the same for a task; raise `RunStoppedError` without workers."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ready.wait(), WORKER_WAIT_SECONDS)
         if self._failure or not self._handles:
-            reason = self._failure or f"no worker is left at {self._connection.address}; start some"
-            raise RunStoppedError(f"{reason}; the same command goes on")
+            reason = self._failure or f"no worker is left at {self._connection.address}; start workers"
+            raise RunStoppedError(f"{reason}; rerun the command to resume")
         return min(self._handles.values(), key=lambda each: (each.playing // _LOAD_STEP, hash((task_id, each.address))))
 
     def _has(self, handle: WorkerHandle) -> bool:
         return self._handles.get(handle.address) is handle
 
     async def submit(self, handle: WorkerHandle, request: AttemptRequest, participant: Participant) -> Result | None:
-        """Have an episode played on a worker, those of programs several in a future; None if it is lost."""
+        """Run an episode on a worker; return None if the worker is lost. Programs share futures in batches."""
         handle.playing += 1
         try:
             if not isinstance(participant, Program):
                 return (await self._submit(handle, [request]))[0]
             handle.waiting.append(queued := (request, asyncio.get_running_loop().create_future()))
-            await asyncio.sleep(0)  # others may come in this turn of the loop
+            await asyncio.sleep(0)  # collect requests of the same iteration of the loop
             async with handle.turns:
                 if queued in handle.waiting:
                     batch, handle.waiting = handle.waiting, []
@@ -215,7 +217,7 @@ class DaskBackend:
                 await self._connection.client.cancel([handle.context, *handle.futures], force=True)
 
     async def _watch_workers(self) -> None:
-        """Notice workers that are gone and workers that have come, until the scheduler is gone."""
+        """Detect lost and new workers until the scheduler is lost."""
         try:
             async with asyncio.TaskGroup() as joining:
                 while True:
@@ -227,17 +229,17 @@ class DaskBackend:
                     for worker in there - self._seen:
                         self._seen.add(worker)
                         joining.create_task(self._join(worker))
-        except* Exception as errors:  # noqa: BLE001 - a driver that does not look would wait for ever
+        except* Exception as errors:  # noqa: BLE001 - without this task the driver would wait forever
             self._failure = str(errors.exceptions[0]).removesuffix("; start it and rerun the command to resume")
             for handle in tuple(self._handles.values()):
                 await self._drop_worker(handle)
             self._ready.set()
 
     async def _join(self, worker: str) -> None:
-        """Have a worker take part that came later."""
+        """Add a worker that started during the run."""
         try:
             await self._connection.check([worker])
             await self.attach(worker)
-            self.job.notify(f"worker {worker} takes {'part' if worker in self._handles else 'no part: it is gone'}")
+            self.job.notify(f"worker {worker} {'joined' if worker in self._handles else 'did not join: it is gone'}")
         except (FinSkillBenchError, *GONE) as error:
-            self.job.notify(f"worker {worker} takes no part: {(str(error) or repr(error)).splitlines()[0]}")
+            self.job.notify(f"worker {worker} did not join: {(str(error) or repr(error)).splitlines()[0]}")

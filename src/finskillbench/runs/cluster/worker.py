@@ -1,6 +1,6 @@
-"""Tasks on a worker, which wait side by side on its event loop: one builds the context of a run, others play in it.
+"""Dask tasks of a worker on one event loop: one builds the context of a run, others run episodes in it.
 
-The context lasts while the scheduler keeps its task for the client: when the driver is lost, no further call is made.
+The context lasts while the scheduler keeps its task for the client: model calls stop once the driver is lost.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.record import Expense
 
 EDITION = "FINSKILLBENCH_CLUSTER_EDITION"
-"""Variable of a worker's environment: where the edition is there, if not at the driver's path."""
+"""Environment variable of a worker with the path of the edition there, if it differs from the driver's."""
 POLL_SECONDS = 0.5
 AttemptRequest: TypeAlias = tuple[Item, Memory, float | None]
-"""An episode to play, and what is reserved for it in US dollars, None without a budget."""
+"""Episode to run, and its reserve in US dollars (None without a budget)."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerConfig:
-    """Settings of a run that every worker shares; `mounts` are digests, `max_concurrency` counts calls of a model."""
+    """Settings that all workers of a run share; `mounts` are digests, `max_concurrency` limits calls of a model."""
 
     run: str
     edition: str
@@ -62,7 +62,7 @@ class WorkerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Outcome of an attempt: its trace without messages, or why the budget `stopped` it after `asked` calls."""
+    """Outcome of an attempt: its trace without messages, or the reason why the budget `stopped` it."""
 
     expense: Expense
     calls_begun: int
@@ -72,17 +72,19 @@ class Result:
 
 
 class _Context:
-    """State of one run in this process, for as long as a client wants the Dask task of this `key`."""
+    """State of a run in this process, for as long as a client holds the Dask task of this `key`."""
 
     def __init__(self, config: WorkerConfig, key: str, worker: Any, backend: LocalBackend) -> None:
         self._config, self.token, self.begun = config, uuid4().hex, set[object]()
         self._key, self._worker, self._backend, self._tasks = key, worker, backend, set[asyncio.Task[Any]]()
-        models = [entry for entry, each in backend.participants.items() if not isinstance(each, Agent | Program)]
-        self._limiters = {entry: self._limiter(entry.model) for entry in models}
+        models = [
+            model_key for model_key, each in backend.participants.items() if not isinstance(each, Agent | Program)
+        ]
+        self._limiters = {model_key: self._limiter(model_key.model) for model_key in models}
 
     @property
     def is_active(self) -> bool:
-        """Return True while the client holds the future of this context."""
+        """True while the client holds the future of this context."""
         task = self._worker.state.tasks.get(self._key)
         return task is not None and task.state in ("executing", "memory")
 
@@ -97,7 +99,7 @@ class _Context:
         return task
 
     async def keep(self, resources: ExitStack) -> None:
-        """Cancel everything once the context is no longer wanted, and close what it used."""
+        """Cancel all tasks and close resources once the context is no longer active."""
         with resources:
             while self.is_active:
                 await asyncio.sleep(POLL_SECONDS)
@@ -110,7 +112,7 @@ class _Context:
                     await participant.close()
 
     async def play(self, request: AttemptRequest) -> Result:
-        """Play an episode, and spend no more than its share of the budget."""
+        """Run an episode within its share of the budget."""
         (item, memory, share), most = request, self._config.max_cost
         is_agent = isinstance(self._backend.participants[item.model_key], Agent)
         budget = None if most is None or share is None else Budget(share) if is_agent else Budget(most, most - share)
@@ -129,15 +131,15 @@ _contexts: dict[str, _Context] = {}
 
 
 async def build_context(config: WorkerConfig, key: str) -> tuple[str, Mapping[str, bool]]:
-    """Build what a run needs in this process, errors included; return its token and the guards of its sandbox."""
+    """Build the context of a run in this process; return its token and the guards of its sandbox."""
     edition = await asyncio.to_thread(open_edition, config.edition, config.digest)
     mounts, allow = mount_all(config.mounts, read_user_skills(config.skills)), config.allow_unconfined
     if differing := [name for name, each in mounts.items() if each.digest != config.mounts[name]]:
-        raise InputError(f"the skills of {differing[0]} differ from the driver's; bring the same folder to every worker")
+        raise InputError(f"the skills of {differing[0]} differ from the driver's; copy the same folder to every worker")
     guards = check_guards(mounts.values(), allow_unconfined=allow)
-    participants = {entry: deserialize(each) for entry, each in config.models}
+    participants = {model_key: deserialize(each) for model_key, each in config.models}
     with ExitStack() as stack:
-        stack.enter_context(threadpool_limits(1))  # a machine has a worker for each core
+        stack.enter_context(threadpool_limits(1))  # a machine has a worker per core
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="finskillbench-worker-")))
         resources = stack.enter_context(open_resources(edition, mounts.values(), scratch, allow_unconfined=allow))
         context = _Context(
@@ -149,12 +151,12 @@ async def build_context(config: WorkerConfig, key: str) -> tuple[str, Mapping[st
 
 
 async def play(token: str, key: object, requests: Sequence[AttemptRequest]) -> list[Result]:
-    """Play episodes once; refuse as cancelled what Dask begins again or elsewhere, since it may have been paid."""
+    """Run episodes once; refuse what Dask starts again or elsewhere as cancelled, since it may have been paid."""
     context = _contexts.get(token)
     if context is None or key in context.begun:
         raise CancelledError
     context.begun.add(key)
-    # As `distributed.secede`, which is for threads: others begin while this one waits.
+    # Equivalent of `distributed.secede`, which works for threads only: other tasks may start while this one waits.
     secede = cast("Any", SecedeEvent)(key=key, compute_duration=0.0, stimulus_id=f"secede-{key}")
     cast("Any", get_worker()).handle_stimulus(secede)
     return await asyncio.gather(*(context.start(context.play(each)) for each in requests))
@@ -162,14 +164,14 @@ async def play(token: str, key: object, requests: Sequence[AttemptRequest]) -> l
 
 @lru_cache(maxsize=4)
 def open_edition(path: str, digest: str) -> Edition:
-    """Load the edition of a run, once in a process; raises `EditionError` if it is missing or another one."""
+    """Load the edition of a run, once per process; raise `EditionError` if it is missing or has another digest."""
     folder = Path(os.environ.get(EDITION, path))
     try:
         loaded = load_edition(folder)
     except (EditionError, OSError) as error:
-        remedy = f"put the edition at {folder} on every worker, or name its folder there in {EDITION}"
+        remedy = f"put the edition at {folder} on every worker, or set {EDITION} to its folder there"
         raise EditionError(f"{error}; {remedy} (truth/ and certificates/ may be left out)") from None
     if loaded.digest != digest:
         found = f"{folder} is another edition ({loaded.digest[:12]}, the driver's is {digest[:12]})"
-        raise EditionError(f"{found}; bring the same one")
+        raise EditionError(f"{found}; copy the same one there")
     return PublicEdition(loaded.path, loaded.manifest)

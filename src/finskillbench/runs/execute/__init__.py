@@ -1,1 +1,1 @@
-"""Working off a plan: concurrency, budget, limits of providers, interrupts."""
+"""Execute a plan: concurrency, budget, rate limits, interrupts."""

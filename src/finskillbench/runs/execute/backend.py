@@ -1,6 +1,6 @@
-"""Backends: play an attempt at an episode in this process or, through the same protocol, on a cluster.
+"""Run attempts at episodes in this process or, through the same protocol, on a cluster.
 
-A backend never sees the truth: it returns a trace, and the executor has it judged.
+A backend never receives the truth: it returns a trace, which the executor judges.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from finskillbench.runs.execute.agent_cost import AgentCost
 from finskillbench.runs.execute.limiter import Limiter
 from finskillbench.runs.execute.metered import Budget, Metered
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.journal import encode_trajectory, compress_trajectory
+from finskillbench.runs.store.journal import compress_trajectory, encode_trajectory
 from finskillbench.runs.store.record import Expense
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedEpisode:
-    """An episode ready to be run."""
+    """Episode with its prompt and full input."""
 
     episode: Episode
     prompt: str
@@ -58,11 +58,9 @@ class PreparedEpisode:
 
 
 def prepare_episode(edition: Edition, episode: Episode) -> PreparedEpisode:
-    """Write the task prompt of an episode and resolve its input.
+    """Compose the task prompt of an episode and resolve its input.
 
-    Raises
-    ------
-    EditionError : the panels cannot be read, or the episode's own words are too long for a prompt.
+    Raises `EditionError` if the panels cannot be read or the texts exceed the length of a prompt.
     """
     subtask = _subtask(episode.sub_task)
     prompt = task_prompt(episode, subtask.answer if subtask is not None else None)
@@ -72,7 +70,7 @@ def prepare_episode(edition: Edition, episode: Episode) -> PreparedEpisode:
 
 
 def _subtask(name: str) -> Subtask | None:
-    """The subtask of an episode; None for an imported episode under a name that is not registered."""
+    """Return the subtask of an episode; None for an imported episode whose name is not registered."""
     for find in (subtask_named, by_method):
         try:
             return find(name)
@@ -82,7 +80,7 @@ def _subtask(name: str) -> Subtask | None:
 
 
 CACHED_EPISODES = 512
-"""Episodes whose prompt and full input are kept: a covariance of 30 names takes some 30 KB."""
+"""Episodes whose prompt and input are cached; a covariance matrix of 30 names takes about 30 KB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,34 +132,25 @@ class Attempt(Protocol):
     @property
     def cost(self) -> AttemptCost: ...
 
-    async def play(self, memory: Memory) -> PlayedEpisode:
-        """Play the episode to its end; raises as `finskillbench.harness.loop.run_episode`."""
-        ...
+    async def play(self, memory: Memory) -> PlayedEpisode: ...
 
 
 class Backend(Protocol):
-    """Plays episodes."""
+    """Runs episodes."""
 
     @property
     def machines(self) -> int:
-        """Return the number of processes that play in parallel."""
+        """Return the number of processes that run in parallel."""
         ...
 
-    def attempt(self, item: Item, limits: AttemptLimits) -> Attempt:
-        """Return a new attempt at an episode."""
-        ...
+    def attempt(self, item: Item, limits: AttemptLimits) -> Attempt: ...
 
 
 class LocalBackend:
-    """Backend that plays episodes in this process.
+    """Backend that runs episodes in this process.
 
-    Parameters
-    ----------
-    edition : source of the episodes.
-    participants, mounts : models and agents by key, mounted skills by condition.
-    resources : script runner, interpreters, filings, scratch folder, clock.
-    max_tokens : default limit of tokens that one call may generate.
-    play : loop between models and tools.
+    `participants` are by key, `mounts` by condition; `max_tokens` is the default limit of tokens of a call, `play` the
+    loop.
     """
 
     machines = 1
@@ -201,8 +190,6 @@ class LocalBackend:
 
 
 class LocalAttempt:
-    """One attempt at one episode in this process."""
-
     def __init__(
         self,
         backend: LocalBackend,
@@ -213,7 +200,7 @@ class LocalAttempt:
         self.cost, self._backend, self._item, self._play = cost, backend, item, play
 
     async def play(self, memory: Memory) -> PlayedEpisode:
-        """Play the episode to its end; raises as `finskillbench.harness.loop.run_episode`."""
+        """Run the episode to its end; raises as `finskillbench.harness.loop.run_episode`."""
         backend, item = self._backend, self._item
         prepared, allowance = backend.prepared(item.task_id), allowance_of(item.model_key)
         spec = prepared.spec(backend.mounts[item.condition], memory, allowance=allowance, repeat=item.run_idx)

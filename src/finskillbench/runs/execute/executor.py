@@ -1,9 +1,9 @@
-"""The work of a run: streams worked off concurrently, each finished episode written before the next begins.
+"""Run streams concurrently, and write each finished episode before its stream continues.
 
-Order of writing for one episode: trajectory (beside, then renamed), then its event in the journal. Killed in between,
-the episode is run again and its trajectory replaced; killed anywhere else, nothing is lost and nothing is run twice.
+For one episode the trajectory is written first (atomically), then its journal line. If the process is killed between
+the two, the episode runs again and its trajectory is replaced; at any other time nothing is lost or repeated.
 
-Ctrl-C twice: the first is a request, the second an order; so is a request to terminate.
+The first Ctrl-C lets episodes in flight finish; a second one, or SIGTERM, cancels them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from finskillbench.runs.execute.limiter import Limiter
 from finskillbench.runs.execute.metered import Budget, price_of
 from finskillbench.runs.execute.progress import Progress, start_progress
 from finskillbench.runs.plan.items import Item, Plan
-from finskillbench.runs.plan.streams import Stream, feedback, make_streams, missing, restore_memory, extend_streams
+from finskillbench.runs.plan.streams import Stream, extend_streams, feedback, make_streams, missing, restore_memory
 from finskillbench.runs.store.journal import Journal, read_history, remove_parts, write_trajectory
 from finskillbench.runs.store.record import AnyEvent, Call, Dropped, Expense, Finished
 from finskillbench.runs.store.rows import ROWS, Row, make_row
@@ -48,10 +48,7 @@ from finskillbench.runs.verdicts import judge, unjudged
 
 @contextmanager
 def signal_handlers(on_first_interrupt: Callable[[], None], on_repeat: Callable[[], None]) -> Generator[None]:
-    """While this lasts, the first SIGINT calls `ask`, each later one and SIGTERM call `order`, in the running loop.
-
-    Outside the main thread, which alone receives signals, nothing changes.
-    """
+    """Call `on_first_interrupt` on the first SIGINT, `on_repeat` on each later one and on SIGTERM; main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -78,15 +75,15 @@ def signal_handlers(on_first_interrupt: Callable[[], None], on_repeat: Callable[
 _log = logger(__name__)
 
 RUN = "run"
-"""The key of `stopped` for what stopped all models."""
+"""Key of `stopped` for a reason that stops all models."""
 INTERRUPTED = "interrupted"
 _VERDICTS_KEPT = 256
 _PROGRAMS_AT_ONCE = 8
-"""Episodes of programs in flight in a process, at most: enough for every core, few for the memory of their tables."""
+"""Maximum number of program episodes in flight per process: enough for every core, limited by memory."""
 _WRITERS = 2
-"""Threads that pack and write trajectories."""
+"""Threads that compress and write trajectories."""
 _LONG_ANSWER = 32 * 1024
-"""Characters from which on an answer is judged in a thread; the longest that a task calls for is a tenth of it."""
+"""Characters from which an answer is judged in a thread; the longest answer a task needs is a tenth of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +100,15 @@ class Job:
 
 
 OpenBackend = Callable[[Job], AbstractAsyncContextManager[Backend]]
-"""Opens the backend that plays the episodes of a job."""
+"""Opens the backend for a job."""
 
 
 class Executor:
     """Runs the items of a plan that the journal of the run folder lacks.
 
     After `run`, `rows` holds all rows of the folder by item; `ran`, `kept` and `dropped` count episodes of the plan;
-    `stopped` gives reasons, by model or under `RUN` for all.
-
-    Raises
-    ------
-    InputError : the journal is damaged, the folder cannot grow so, or its cost so far is not known under `max_cost`.
+    `stopped` gives reasons, by model or under `RUN` for all. Raises `InputError` if the journal is damaged, the folder
+    cannot grow by this plan, or its cost so far is unknown under `max_cost`.
     """
 
     def __init__(
@@ -135,7 +129,7 @@ class Executor:
         self._has_truth = edition.has_truth
         self.planned = frozenset(item for stream in streams for item in stream.items)
         self._history = read_history(out)
-        # An item whose trajectory is gone counts as not run.
+        # An item without trajectory counts as not run.
         found = self._history.rows
         self.rows = {item: row for item, row in found.items() if (out / item.trajectory).is_file()}
         self.to_run = {
@@ -157,25 +151,27 @@ class Executor:
         self._tasks: list[asyncio.Task[None]] = []
 
     def _spent(self) -> float:
-        """US dollars that the folder has cost, also for models that are not run now."""
+        """Return US dollars spent in the folder, including models that are not in this run."""
         amounts = self._history.amounts()
         prices = {model: self.config.options.charged.price_of(model) for model, _ in amounts}
-        prices |= {entry.model: price_of(model) for entry, model in self.models.items()}
+        prices |= {key.model: price_of(model) for key, model in self.models.items()}
         for model, expense in amounts:
             if expense.usage.cost_usd is None and prices[model] is None and expense.usage.input_tokens:
                 raise InputError(
-                    f"--max-cost needs the price of {model}, of which {self.out} has episodes of unknown cost; name it "
-                    "in a --prices file"
+                    f"--max-cost needs the price of {model}: {self.out} has episodes of it whose cost is unknown; "
+                    "add it to a --prices file"
                 )
         return self._history.spent(prices)
 
     def _changed_arguments_notice(self) -> str:
-        """Which models the folder has under other arguments alone: whoever resumes may not have meant to."""
+        """Return a notice about models that the folder has with other arguments only; the user may not expect this."""
         known = {item.model_key for item in self.rows}
-        models = {entry.model for entry in known}
+        models = {key.model for key in known}
         names = labels([*known, *self.models])
-        changed = [names[entry] for entry in self.models if entry not in known and entry.model in models]
-        return f"run anew, since {self.out} has other arguments of the model: {', '.join(changed)}" if changed else ""
+        changed = [names[key] for key in self.models if key not in known and key.model in models]
+        return (
+            f"{self.out} has these models with other arguments; they run again: {', '.join(changed)}" if changed else ""
+        )
 
     async def run(self) -> None:
         """Run every missing item of the plan; on return all finished episodes are on disk."""
@@ -183,7 +179,7 @@ class Executor:
         if not self.to_run:
             return
         _log.info("%s: %d episodes to run, %d finished before", self.out, len(self._pending), self.kept)
-        # The table says all that the journal says, or is not there: a process killed from here on leaves none.
+        # A table must match the journal, so it is absent if the process is killed from here on.
         (self.out / ROWS).unlink(missing_ok=True)
         scratch = self.out / "scratch"
         async with AsyncExitStack() as stack:
@@ -205,9 +201,9 @@ class Executor:
             await self._run_queues()
 
     async def _run_queues(self) -> None:
-        """Run the streams, those of each model beside those of the others: none waits for a slower one.
+        """Run one queue of streams for each model, in parallel, so that no model waits for a slower one.
 
-        Programs share a queue, since they share the processor: episode by episode, whose material is then made once.
+        Programs share a queue, since they share the processor, and go episode by episode to prepare each only once.
         """
         queues: dict[str, list[Stream]] = {}
         for stream in self.to_run:
@@ -219,8 +215,12 @@ class Executor:
         for name, streams in queues.items():
             limiter = None if name == PROGRAMS else Limiter(max_concurrency, self.sleep)
             queue = iter(streams)
-            # Programs wait for nothing but a processor, and each machine has its own.
-            concurrency = min(max_concurrency, _PROGRAMS_AT_ONCE) * self._backend.machines if name == PROGRAMS else max_concurrency
+            # Programs are bound by processors, so each machine adds concurrency.
+            concurrency = (
+                min(max_concurrency, _PROGRAMS_AT_ONCE) * self._backend.machines
+                if name == PROGRAMS
+                else max_concurrency
+            )
             for _ in range(min(concurrency, len(streams))):
                 self._tasks.append(asyncio.create_task(self._take_streams(queue, limiter)))
         try:
@@ -256,16 +256,16 @@ class Executor:
                 if self.rows.get(item) is before:
                     try:
                         self._drop(item, self._drop_reason, attempt)
-                    except InputError:  # the disk that stopped the run may not take this line either
-                        _log.debug("%s: not noted as dropped", item, exc_info=True)
+                    except InputError:  # the disk that stopped the run may reject this line too
+                        _log.debug("%s: could not be journalled as dropped", item, exc_info=True)
                 raise
             finally:
                 self._in_flight -= 1
             if stream.has_memory:
                 if row.status is Status.ERROR:
-                    return  # what follows would have another past
+                    return  # later episodes would have another history
                 memory = Memory(skills, (*memory.verdicts, feedback(row)))
-            await asyncio.sleep(0)  # models that never wait must not starve the others or an interrupt
+            await asyncio.sleep(0)  # models that never wait must not block others or an interrupt
 
     def _attempt(self, item: Item, limiter: Limiter | None) -> Attempt:
         def on_expense(expense: Expense) -> None:
@@ -274,19 +274,20 @@ class Executor:
         return self._backend.attempt(item, AttemptLimits(limiter, self.budget, self._largest_cost, on_expense))
 
     def _record_agent_cost(self, item: Item, participant: Agent, usage: Usage) -> None:
-        """Take in what an agent says that its episode has cost."""
         self._largest_cost = max(self._largest_cost, usage.cost_usd or 0.0)
         if self.budget is not None and usage.cost_usd is None and not self._largest_cost:
-            self._stop(RUN, f"--max-cost cannot be kept: {participant.name} has not said what {item.task_id} cost")
+            self._stop(
+                RUN, f"--max-cost cannot be enforced: {participant.name} did not report the cost of {item.task_id}"
+            )
 
     async def _run_item(self, item: Item, attempt: Attempt, memory: Memory = EMPTY) -> tuple[Row, Mapping[str, str]]:
-        """Run, judge and write one episode; returns its row and the skills that it left."""
+        """Run, judge and store one episode; return its row and the skills that it saved."""
         episode, participant = self.by_id[item.task_id], self.models[item.model_key]
         played = await attempt.play(memory)
         trace = played.trace
         if isinstance(participant, Agent):
             self._record_agent_cost(item, participant, trace.usage)
-        # The loop is over: only now does the truth come in.
+        # The truth is read only after the loop has ended.
         verdict = await self._verdict_on(trace.submission, episode, played.full_input)
         digest = self.edition.digest
         await asyncio.get_running_loop().run_in_executor(self._writers, self._write, item, played)
@@ -303,20 +304,20 @@ class Executor:
         return row, trace.saved_skills
 
     def _write(self, item: Item, played: PlayedEpisode) -> None:
-        """Write a trajectory; in a thread, since packing and the disk take a quarter of an episode of a program."""
+        """Write a trajectory; called in a thread, since this takes a quarter of a program's episode."""
         write_trajectory(self.out, item, played.trajectory())
 
     async def _verdict_on(self, submission: Submission, episode: Episode, full_input: JsonObject) -> Verdict:
-        """What the truth says of a submission; without a score where the edition was handed out without it."""
+        """Judge a submission; without truth, return a verdict without score."""
         if not self._has_truth:
             return unjudged(submission, episode.sub_task)
         return await self._judge(submission, self.edition.truth(submission.task_id), full_input)
 
     async def _judge(self, submission: Submission, truth: Truth, full_input: JsonObject) -> Verdict:
-        """Judge, a long answer and a case with a budget in a thread: what is slow to judge must hold up no other."""
+        """Judge in a thread what may be slow: long answers, interactive episodes and cases with their own budget."""
         short = len(submission.answer or "") < _LONG_ANSWER
         if short and submission.record is None and budget_of(truth.sub_task) is None:
-            # Programs hand in the same answer under several conditions, one after another.
+            # Programs submit equal answers under several conditions in succession.
             known = (submission.task_id, submission.answer, submission.ended)
             if known not in self._verdicts:
                 self._verdicts[known] = judge(submission, truth, full_input)
@@ -332,7 +333,7 @@ class Executor:
     def _stop(self, scope: str, reason: str) -> None:
         if scope not in self.stopped:
             self.stopped[scope] = reason
-            if any(map(self._may_start, self.labels)):  # else the end of the run follows, and states it
+            if any(map(self._may_start, self.labels)):  # otherwise the end of the run states the reason
                 self._notify(f"{scope} is stopped: {reason}")
 
     def _notify(self, notice: str) -> None:
@@ -340,13 +341,13 @@ class Executor:
         self.on_progress(self.progress, None)
 
     def _finish_in_flight(self) -> None:
-        """Start nothing more, and let what is in flight finish."""
+        """Start no more episodes; those in flight finish."""
         self.stopped[RUN] = INTERRUPTED
         self._drop_reason = INTERRUPTED
         self._notify(f"interrupted: finishing {self._in_flight} episodes in flight; interrupt again to drop them")
 
     def _cancel_in_flight(self) -> None:
-        """Start nothing more, and drop what is in flight."""
+        """Start no more episodes, and cancel those in flight."""
         self.stopped[RUN] = INTERRUPTED
         self._drop_reason = INTERRUPTED
         for task in self._tasks:
@@ -354,6 +355,6 @@ class Executor:
 
     def _drop(self, item: Item, reason: str, attempt: Attempt) -> None:
         if not attempt.cost.calls_begun:
-            return  # the budget stood before its first call: the episode was not begun
+            return  # the budget was exhausted before the first call
         self.dropped += 1
         self._journal.append(Dropped(item, reason, attempt.cost.expense()))

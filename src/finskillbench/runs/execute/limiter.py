@@ -1,9 +1,8 @@
-"""Limit of concurrent calls of a model: as many as allowed until its provider says "too many", then adaptive.
+"""Adaptive limit of concurrent calls of a model.
 
-Additive increase, multiplicative decrease: a rate limit halves the limit, at most once per round (calls that were under
-way when it was halved add nothing), and a window of answers, one limit long, raises it by one. After a rate limit no
-call starts before the provider's Retry-After, or one second, has passed: else free slots would use up the retries of
-all that wait.
+Additive increase, multiplicative decrease: a rate limit halves the limit, at most once per round. As many answers as
+the limit raise it by one; calls that began before it was halved do not count. After a rate limit no call starts before
+the provider's Retry-After, or one second, has passed; otherwise free slots would use up the retries of waiting calls.
 """
 
 from __future__ import annotations
@@ -20,13 +19,7 @@ Outcome = Literal["answered", "limited", "failed"]
 
 
 class Limiter:
-    """The calls of one model; first come, first served.
-
-    Parameters
-    ----------
-    most : calls in flight at the start, and ever.
-    sleep : waits after a rate limit; tests pass their own.
-    """
+    """Concurrent calls of one model, first come, first served; `most` is the initial and maximum limit."""
 
     def __init__(self, most: int, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self.most = most
@@ -39,7 +32,7 @@ class Limiter:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self) -> int:
-        """Wait for a slot; returns the round, which `release` wants back."""
+        """Wait for a slot; return the round, an argument of `release`."""
         if self._waiting or not self._has_free_slot():
             slot = asyncio.get_running_loop().create_future()
             self._waiting.append(slot)
@@ -48,7 +41,7 @@ class Limiter:
             except asyncio.CancelledError:
                 if slot in self._waiting:
                     self._waiting.remove(slot)
-                elif not slot.cancelled():  # handed a slot in the very moment of the cancellation
+                elif not slot.cancelled():  # the slot was granted at the moment of cancellation
                     self._in_flight -= 1
                     self._grant_waiting()
                 raise
@@ -57,10 +50,7 @@ class Limiter:
         return self._round
 
     def release(self, round_begun: int, outcome: Outcome, retry_after: float | None = None) -> None:
-        """Give a slot back and say how the call went; `retry_after` is the wait in seconds that the provider asked for.
-
-        `begun` is the round in which the slot was taken.
-        """
+        """Release a slot that was taken in `round_begun`; `retry_after` is the provider's wait in seconds."""
         self._in_flight -= 1
         if outcome == "limited":
             self._start_pause(FIRST_BACKOFF_SECONDS if retry_after is None else retry_after)
@@ -99,12 +89,9 @@ class Limiter:
 
 
 class SharedLimiter(Limiter):
-    """The calls of one model from one of several processes, which a semaphore counts over all of them.
+    """Limiter for one of several processes that share the limit of a model by a semaphore.
 
-    Parameters
-    ----------
-    semaphore : `distributed.Semaphore`, which comes without types.
-    is_wanted : whether the run still goes on.
+    `semaphore` is a `distributed.Semaphore`, which has no types; `is_active` returns False once the run is over.
     """
 
     def __init__(self, most: int, semaphore: Any, is_active: Callable[[], bool]) -> None:
@@ -113,7 +100,7 @@ class SharedLimiter(Limiter):
         self._releases: set[asyncio.Future[Any]] = set()
 
     async def acquire(self) -> int:
-        """Wait for a slot here and for one of all; raises `RunStoppedError` once the run is over."""
+        """Wait for a local and a shared slot; raise `RunStoppedError` once the run is over."""
         round_begun = await super().acquire()
         try:
             await self._semaphore.acquire()
@@ -126,7 +113,7 @@ class SharedLimiter(Limiter):
         return round_begun
 
     def release(self, round_begun: int, outcome: Outcome, retry_after: float | None = None) -> None:
-        """Give both slots back."""
+        """Release both slots."""
         super().release(round_begun, outcome, retry_after)
         release = asyncio.ensure_future(self._semaphore.release())
         self._releases.add(release)

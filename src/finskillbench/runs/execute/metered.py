@@ -1,12 +1,10 @@
-"""A model as one episode meets it: behind its own limiter and the budget of the run, with everything counted.
+"""Model calls of an episode under a limiter and a budget, with all usage counted.
 
-The loop's own retries pass through here too, so each try waits for a slot and is paid for.
+Retries of the loop pass through here too, so each one waits for a slot and is paid for. A budget is never exceeded: an
+upper bound of the price is reserved before each model call and replaced by the price after it.
 
-A budget that is never exceeded: before each model call an upper bound of its price is set aside, after it the price
-itself is taken.
-
-Near the end calls wait for what others give back. The episode that has cost most so far goes first, since dropping it
-would lose most; a call that what is left cannot pay even alone stops its episode.
+Near the end calls wait for reservations of others. The episode with the highest cost so far goes first, since dropping
+it would lose most. A call that exceeds the remaining budget by itself stops its episode.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from finskillbench.errors import Cause, ProviderError, RunStoppedError
-from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage, is_recalling, is_tuned, is_possible
+from finskillbench.harness.model import FREE, Message, Model, ToolSpec, Turn, Usage, is_possible, is_recalling, is_tuned
 from finskillbench.harness.models import ModelKey, Participant, allowance_of
 from finskillbench.harness.programs.program import Program
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
@@ -40,7 +38,7 @@ class _PendingReservation:
 
 @dataclass(slots=True)
 class Reservation:
-    """An amount that is set aside, and what it came to; all in US dollars."""
+    """Reserved amount and its outcome, in US dollars."""
 
     amount: float = 0.0
     cost: float = 0.0
@@ -48,13 +46,7 @@ class Reservation:
 
 
 class Budget:
-    """US dollars of one run folder.
-
-    Parameters
-    ----------
-    most : what may be spent in all.
-    spent : what has been spent before.
-    """
+    """Budget of a run folder in US dollars: `most` in total, `spent` before."""
 
     def __init__(self, most: float, spent: float = 0.0) -> None:
         self.most = most
@@ -65,21 +57,18 @@ class Budget:
         self._waiting: list[_PendingReservation] = []
 
     async def reserve(self, bound: float, invested: float = 0.0) -> None:
-        """Set `bound` aside, after waiting while others may give some of theirs back.
+        """Reserve `bound`, waiting while other reservations may still be released.
 
-        `invested` is what the same episode has cost so far; of the calls that wait, the largest goes first.
-
-        Raises
-        ------
-        RunStoppedError : what is left does not reach, whatever the others give back.
+        `invested` is the cost of the same episode so far; the waiting call with the largest one goes first. Raises
+        `RunStoppedError` if the remaining budget is too small even if all reservations are released.
         """
         await self._wait(_PendingReservation(bound, invested, asyncio.get_running_loop().create_future()))
 
     @asynccontextmanager
     async def holding(self, bound: float, *, partial: bool) -> AsyncGenerator[Reservation]:
-        """Set `bound` aside and settle what the reservation says in the end; errors as of `reserve`.
+        """Reserve `bound` and settle the reservation at the end; raises as `reserve`.
 
-        `partly` takes all that is left where that is less, once no others hold any of it.
+        `partial` accepts less: all that remains once there are no other reservations.
         """
         waiting = _PendingReservation(bound, 0.0, asyncio.get_running_loop().create_future(), partial)
         await self._wait(waiting)
@@ -98,15 +87,15 @@ class Budget:
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
             elif not waiting.granted.cancelled() and waiting.granted.exception() is None:
-                self.settle(waiting.bound, 0.0)  # granted in the very moment of the cancellation
+                self.settle(waiting.bound, 0.0)  # granted at the moment of cancellation
             raise
 
     def settle(self, bound: float, cost: float, unanswered: float = 0.0) -> None:
-        """Give a reservation back and take what the call did cost, or may have cost where no answer came."""
+        """Release a reservation, and add the cost of the call and the possible cost of unanswered calls."""
         self.spent += cost + unanswered
         self._unanswered += unanswered
         self._calls -= 1
-        # Sums of floats leave dust, which must not keep the last call waiting.
+        # Rounding errors of the sum must not block the last call.
         self._reserved = self._reserved - bound if self._calls else 0.0
         self._grant()
 
@@ -122,9 +111,9 @@ class Budget:
                 self._waiting.remove(waiting)
                 message = f"--max-cost {self.most:g} is reached: {self.spent:.2f} USD are spent"
                 if self._unanswered:
-                    message += f" (up to {self._unanswered:.2f} of it on calls whose answers never came)"
+                    message += f" (up to {self._unanswered:.2f} of it on unanswered calls)"
                 waiting.granted.set_exception(
-                    RunStoppedError(f"{message}, the next call may cost {waiting.bound:.4f}; raise it to go on")
+                    RunStoppedError(f"{message}, the next call may cost {waiting.bound:.4f}; raise it to continue")
                 )
             elif not blocked and (not self._calls or self.spent + self._reserved + waiting.bound <= self.most):
                 self._waiting.remove(waiting)
@@ -132,35 +121,35 @@ class Budget:
                 self._calls += 1
                 waiting.granted.set_result(None)
             else:
-                blocked = True  # nobody overtakes the first that has to wait
+                blocked = True  # calls are granted in order
 
 
 MESSAGE_TOKENS = 64
-"""More than the tokens that mark where a message or a tool begins and ends, in any provider's format."""
+"""Upper bound of the tokens that delimit a message or a tool, in the format of any provider."""
 HIDDEN_TOKENS = 1_024
-"""More than what providers add to a request by themselves, such as the instructions for calling tools."""
+"""Upper bound of the tokens that providers add to a request, such as instructions for calling tools."""
 CONTEXT_TOKENS = 50_000
-"""Input of a call that the reserve of a whole episode allows for."""
+"""Input tokens per call in the reserve of a whole episode."""
 _UNBILLED = frozenset(
     {
         *(Cause.RATE_LIMIT, Cause.SERVER, Cause.CONNECTION, Cause.BAD_REQUEST),
         *(Cause.AUTH, Cause.QUOTA, Cause.UNKNOWN_MODEL),
     }
 )
-"""Failures in which no answer was generated; after any other one the provider may bill what never arrived."""
+"""Failures without a generated answer; after any other failure the provider may bill an answer that never arrived."""
 
 
 def price_of(model: Participant) -> Price | None:
-    """The price of a model, or None where it is not known, as for every agent; a program costs nothing."""
+    """Return the price of a model: zero for a program, None if unknown, as for every agent."""
     return NO_CHARGE if isinstance(model, Program) else getattr(model, "price", None)
 
 
 def reserve_of_attempt(
     participant: Participant, model_key: ModelKey, sub_task: str, max_tokens: int, largest_cost: float
 ) -> float:
-    """Return US dollars to reserve for an episode before its first call; nearly all stay below.
+    """Return US dollars to reserve for an episode before its first call; nearly all episodes cost less.
 
-    Of an agent it is `dearest`, the price of the dearest episode so far.
+    For an agent it is `largest_cost`, the cost of the most expensive episode so far.
     """
     price = price_of(participant)
     if price is None:
@@ -173,19 +162,16 @@ def reserve_of_attempt(
 class Metered:
     """One model for one episode.
 
-    `asked` counts the calls that were made, `usage` and `calls` those that were answered. `lost_usd` is the upper bound
-    of what calls cost whose answers never arrived (timeouts, dropped streams, an interruption), or came without token
-    counts that can be: the provider may bill them and does not say.
+    `calls_begun` counts calls made; `usage` and `calls` cover answered ones. `lost_usd` bounds the cost of calls
+    without an answer (timeouts, dropped streams, interrupts) or without valid token counts, which the provider may
+    bill.
 
     Parameters
     ----------
-    model : who answers.
-    limiter : of all episodes of the model; None where it has none.
-    budget : of the run; None where nothing limits it. A model that costs nothing never asks it.
-    max_tokens : the most that one call may generate.
-    note : called under a budget before and after each call with what the episode has cost so far; before the call, the
-        amount that is set aside for it is counted among the unanswered.
-    clock : tells what a call takes apart from the waits before it.
+    limiter, budget : shared by all episodes of the model, and by the run; None: no limit.
+    max_tokens : maximum number of tokens that one call may generate.
+    on_expense : called under a budget with the cost so far, before (reserve included) and after each call.
+    clock : measures calls without the waits before them.
     """
 
     def __init__(
@@ -211,7 +197,7 @@ class Metered:
         self._input_tokens_before = 0
 
     def expense(self, *, reserved_usd: float = 0.0) -> Expense:
-        """What the episode has cost so far, with what is set aside for a call under way."""
+        """Return the cost of the episode so far, with the reserve of a call in flight."""
         return Expense(self.calls, self.usage, self.lost_usd + reserved_usd)
 
     async def generate(
@@ -223,12 +209,7 @@ class Metered:
         max_tokens: int | None = None,
         repeat: int = 0,
     ) -> Turn:
-        """Answer the conversation so far; arguments and errors as those of `finskillbench.harness.model.Tuned`.
-
-        Raises
-        ------
-        RunStoppedError : the budget does not reach.
-        """
+        """Answer as `finskillbench.harness.model.Tuned`; raise `RunStoppedError` if the budget is exhausted."""
 
         async def call_model() -> Turn:
             if is_tuned(self._model):
@@ -237,7 +218,9 @@ class Metered:
 
         limit = self._max_tokens if max_tokens is None else min(max_tokens, self._max_tokens)
         bound = 0.0 if self.price in (None, NO_CHARGE) else self._cost_bound(self.price, messages, tools, limit)
-        turn = self._recalled_turn(messages, tools, tool_choice, max_tokens, repeat) or await self._call_within_budget(call_model, bound)
+        turn = self._recalled_turn(messages, tools, tool_choice, max_tokens, repeat) or await self._call_within_budget(
+            call_model, bound
+        )
         self._messages_before, self._input_tokens_before = len(messages), turn.usage.input_tokens or 0
         return turn
 
@@ -249,7 +232,7 @@ class Metered:
         max_tokens: int | None,
         repeat: int,
     ) -> Turn | None:
-        """An answer that was kept: it waits for nobody, and nothing is paid."""
+        """Return a stored answer, which needs no slot and costs nothing; None if there is none."""
         if not is_recalling(self._model):
             return None
         turn = self._model.recall(messages, tools, tool_choice, max_tokens, repeat)
@@ -260,7 +243,6 @@ class Metered:
         return turn
 
     async def _call_within_budget(self, call_model: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
-        """Make a call with its upper bound set aside."""
         if self._budget is None:
             return await self._call_within_limit(call_model, bound)
         await self._budget.reserve(bound, self.usage.paid_usd + self.lost_usd)
@@ -318,13 +300,15 @@ class Metered:
         return turn
 
     def _cost_bound(self, price: Price, messages: Sequence[Message], tools: Sequence[ToolSpec], limit: int) -> float:
-        """An upper bound of what the next call costs that may generate `limit` tokens, in US dollars.
+        """Return an upper bound of the cost of the next call with at most `limit` generated tokens, in US dollars.
 
-        No tokeniser makes more tokens than there are bytes. What the provider counted of the conversation so far
-        is a closer bound than its bytes; what it generated itself is in the new messages again.
+        A tokeniser makes at most one token per byte. The provider's count of the conversation so far is a closer bound
+        than its bytes; the tokens that it generated are part of the new messages.
         """
         if self._input_tokens_before:
-            tokens = self._input_tokens_before + sum(map(_message_bound, messages[self._messages_before :])) + HIDDEN_TOKENS
+            tokens = (
+                self._input_tokens_before + sum(map(_message_bound, messages[self._messages_before :])) + HIDDEN_TOKENS
+            )
         else:
             tokens = sum(map(_message_bound, messages)) + sum(map(_tool_bound, tools)) + HIDDEN_TOKENS
         input_price = max(price.input, price.cached_input, price.cache_write)
@@ -332,7 +316,7 @@ class Metered:
 
 
 def _message_bound(message: Message) -> int:
-    # Arguments are JSON within JSON: counted as they are escaped on the wire.
+    # Arguments are JSON within JSON, so count them with escapes.
     calls = sum(len(call.id) + len(call.name) + len(json.dumps(call.arguments)) for call in message.tool_calls)
     return len(message.content.encode()) + calls + MESSAGE_TOKENS * (1 + len(message.tool_calls))
 

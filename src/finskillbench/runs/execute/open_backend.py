@@ -1,4 +1,4 @@
-"""Choice of the backend of a run: this process, or the workers of a cluster."""
+"""Choose the backend of a run: this process, or the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -35,11 +35,9 @@ class Participants:
 async def open_backend(
     participants: Participants, config: RunConfig, sleep: Callable[[float], Awaitable[None]]
 ) -> AsyncGenerator[tuple[OpenBackend, Mapping[str, bool]]]:
-    """Yield a function that opens the backend, and the guards that scripts have there.
+    """Yield a function that opens the backend, and the guards of scripts there.
 
-    Raises
-    ------
-    InputError : scripts cannot be confined there, or the cluster cannot be reached or cannot play this run.
+    Raises `InputError` if scripts cannot be confined, or the cluster cannot be reached or cannot run the configuration.
     """
     edition, mounts, limits = participants.edition, participants.mounts, config.limits
     if config.cluster is None:

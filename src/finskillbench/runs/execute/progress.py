@@ -15,10 +15,7 @@ from finskillbench.sums import exact_sum
 
 @dataclass(slots=True)
 class _Counts:
-    """Of one model, or of all: episodes planned, finished before and now, failed; US dollars of all rows.
-
-    `cost_usd` is None as soon as the price of one row is not known.
-    """
+    """Counts of episodes of one model or of all; their cost in US dollars is None if any price is unknown."""
 
     planned: int = 0
     kept: int = 0
@@ -28,17 +25,17 @@ class _Counts:
 
     @property
     def done(self) -> int:
-        """Episodes that need not be run any more."""
+        """Episodes that need not run any more."""
         return self.kept + self.ran
 
     def add(self, row: Row) -> None:
-        """Count the price and the failure of a row."""
+        """Count the cost and the failure of a row."""
         self.errors += row.status is Status.ERROR
         known = self.cost_usd is not None and row.cost_usd is not None
         self.cost_usd = (self.cost_usd or 0.0) + (row.cost_usd or 0.0) if known else None
 
     def summary(self, seconds: float) -> str:
-        """One line after so many seconds: done of planned, errors, cost if there is one, time left."""
+        """Return one line: done of planned, errors, cost if any, remaining time at the pace of `seconds`."""
         parts = [f"{self.done:,} of {self.planned:,} episodes", f"{self.errors:,} error{'s' * (self.errors != 1)}"]
         if self.cost_usd is None:
             parts.append("cost unknown")
@@ -51,14 +48,14 @@ class _Counts:
 
 @dataclass(slots=True)
 class RunProgress:
-    """Counts by model, in the order of the plan; `notice` is the latest thing a user should be told, if any."""
+    """Counts by model, in the order of the plan; `notice` is the latest message for the user."""
 
     models: dict[str, _Counts] = field(default_factory=dict[str, _Counts])
     notice: str = ""
 
     @property
     def done(self) -> int:
-        """Episodes that need not be run any more."""
+        """Episodes that need not run any more."""
         return sum(counts.done for counts in self.models.values())
 
     @property
@@ -83,19 +80,18 @@ class RunProgress:
 
 _SECONDS_BETWEEN_UPDATES = 0.5
 Progress = Callable[[RunProgress, Row | None], None]
-"""Called with the board, and the row that has just come in: after each episode, and with no row at the start and with
-each new notice."""
+"""Called with the progress and the new row after each episode; without a row at the start and with each notice."""
 
 
 class NotebookProgress:
-    """Progress in the cell of a notebook; nothing elsewhere."""
+    """Progress bar in a notebook cell; none elsewhere."""
 
     def __init__(self) -> None:
         self._bar, self._started = Bar(), time.monotonic()
-        self._shown = -_SECONDS_BETWEEN_UPDATES  # the first call is shown at once
+        self._shown = -_SECONDS_BETWEEN_UPDATES  # show the first call at once
 
     def __call__(self, progress: RunProgress, row: Row | None) -> None:
-        """Show the board, at most twice a second and at the end."""
+        """Update the bar, at most twice a second and at the end."""
         seconds = time.monotonic() - self._started
         if seconds - self._shown >= _SECONDS_BETWEEN_UPDATES or progress.done == progress.planned:
             self._shown = seconds
@@ -103,7 +99,7 @@ class NotebookProgress:
 
 
 def start_progress(planned: Iterable[str], kept: Iterable[Row]) -> RunProgress:
-    """A board at the start: the model of each planned episode, and the rows of those finished before."""
+    """Return the initial progress from the model of each planned episode and the rows finished before."""
     progress = RunProgress()
     for model in planned:
         progress.models.setdefault(model, _Counts()).planned += 1

@@ -1,7 +1,4 @@
-"""A run: a plan worked off concurrently, journalled, resumable, and closed with a table of rows.
-
-This is the entry: arguments are checked here, before anything is written; `runs.execute.work` does the work.
-"""
+"""Run a configuration: validate arguments, execute the plan, write the table of rows."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Solve, as_agent
 from finskillbench.harness.allowance import MAX_TURNS
 from finskillbench.harness.conditions import arm_of, mount_all, parse_condition
-from finskillbench.harness.loop import Harness, BuiltinLoop
+from finskillbench.harness.loop import BuiltinLoop, Harness
 from finskillbench.harness.models import ModelConfig, ModelKey, ModelOptions, Participant, get_participant, key_of
 from finskillbench.harness.proof import prove_arms
 from finskillbench.harness.providers.hosted import Hosted
@@ -57,12 +54,12 @@ from finskillbench.runs.store.version import make_folder
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RunResult:
-    """What a run has come to: its folder with all its rows, and every planned episode in one of four numbers.
+    """Result of a run: its folder with all rows, and the number of planned episodes by outcome.
 
-    `ran` were run now (errors included), `kept` were finished before, `dropped` were given up in flight, `not_run` were
-    not begun. `errors` counts those whose rows are of status `error`: the same command runs them again. `others` are
-    rows of the folder that this call did not ask for. `stopped` says why something was dropped or not run: by model, or
-    under "run" for all of them.
+    Episodes were run now (`ran`, including errors), finished before (`kept`), cancelled in flight (`dropped`) or not
+    begun (`not_run`). `errors` counts rows of status `error`; the same command repeats them. `other_rows` counts rows
+    of the folder outside this plan. `stopped` gives the reason why episodes were dropped or not run, by model or under
+    "run" for all of them.
     """
 
     folder: Path
@@ -85,16 +82,16 @@ class RunResult:
         return notebook.html_table(counts.columns, counts.iter_rows(), caption=repr(self))
 
     def to_polars(self) -> pl.DataFrame:
-        """The rows, one per episode, model, condition and repeat."""
+        """Return the rows, one per episode, model, condition and repeat."""
         return self.rows
 
     @property
     def interrupted(self) -> bool:
-        """Whether a signal stopped the run."""
+        """True if a signal stopped the run."""
         return self.stopped.get(RUN) == INTERRUPTED
 
 
-# Longer than a screen for its arguments, each of which is named and explained once, here.
+# Exceeds a screen because each argument is documented here, and only here.
 async def arun(
     edition: Edition,
     models: Sequence[str | Participant | ModelConfig] | None = None,
@@ -123,51 +120,49 @@ async def arun(
     progress: Progress | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> RunResult:
-    """Run models over an edition: whatever `out` does not have of it yet, beside what other calls left there.
+    """Run models over an edition, except for episodes that `out` already has.
 
-    In the main thread, the first SIGINT lets the episodes in flight finish and starts no other; the second, or SIGTERM,
-    drops them. Either way the call returns, and its result says so.
+    In the main thread, the first SIGINT starts no more episodes and lets those in flight finish; the second, or
+    SIGTERM, cancels them. In both cases the call returns a result.
 
     Parameters
     ----------
-    edition : what to run on. Without its truth the rows have no score, and what only the truth's holder can move on
-        is left out.
-    models : names of `finskillbench.harness.models`, model objects, or `Contender`s, which have options of their own;
-        None takes the baselines, or only the agents.
-    conditions : names of arms.
-    skills : folders of skills by NAME, each an arm `skill:NAME` after `conditions`: see
+    edition : edition to run. Without its truth the rows have no score, and interactive episodes are omitted.
+    models : names from `finskillbench.harness.models`, model objects, or `ModelConfig`s with their own options; None:
+        the baselines, or only the agents.
+    conditions : names of conditions.
+    skills : skill folders by NAME; each adds the condition `skill:NAME`, see
         `finskillbench.harness.skills.user_skills`.
     agents : async functions of `(task, tools)`, or `Agent` objects: see `finskillbench.harness.agents`.
-    subtasks : names; None takes every subtask of the edition.
-    limit, sample, tasks : episodes of each subtask and in all, or single ones, as of
-        `finskillbench.runs.plan.items.choose_episodes`.
-    limits : in place of `limit` under single conditions.
+    subtasks : names; None: every subtask of the edition.
+    limit, sample, tasks : see `finskillbench.runs.plan.items.choose_episodes`.
+    limits : replaces `limit` for single conditions.
     epochs : repeats of each episode.
-    seed : repeat r hands `seed` + r to providers that take one.
+    seed : repeat r sends `seed` + r to providers that accept one.
     turns : model calls of an episode.
-    token_budget : tokens that a model may generate in an episode, reasoning included; None: as many as its turns take.
-    max_concurrency : episodes in flight for each model; may differ when resuming, as may the next four.
-    max_cost : US dollars that the run folder may cost in all, earlier calls included; None: no limit.
-    retry_errors : whether episodes that ended in an error are run again.
-    allow_unconfined : whether scripts of packages that are not ours run also where the sandbox lacks a guard.
-    shard : the part of the plan to run, with a run folder of its own; None: all of it.
-    options : how hosted models are called.
-    harness : the loop between models and tools, an object of `finskillbench.harness.loop.Harness`; None: ours.
-    cluster : address of the scheduler of a Dask cluster, whose workers play the episodes; None: this process does.
-    out : the run folder, made if absent.
-    progress : called after each episode; None: a bar, where a notebook shows it.
-    sleep : waits between retries of a provider; tests pass their own.
+    token_budget : tokens that a model may generate in an episode, reasoning included; None: no limit.
+    max_concurrency : episodes in flight for each model. This and the next three may change on resuming.
+    max_cost : US dollars that the run folder may cost in total, including earlier calls; None: no limit.
+    retry_errors : True repeats episodes that ended in an error.
+    allow_unconfined : True runs scripts of third-party packages where the sandbox lacks a guard.
+    shard : part of the plan to run, in its own run folder; None: all of it.
+    options : options of hosted models.
+    harness : loop between models and tools, a `finskillbench.harness.loop.Harness`; None: the built-in loop.
+    cluster : address of a Dask scheduler whose workers run the episodes; None: this process runs them.
+    out : run folder; created if absent.
+    progress : called after each episode; None: a bar in a notebook.
+    sleep : waits between retries of a provider; replaced in tests.
 
     Returns
     -------
-    The rows of all finished episodes of `out`, also in its `rows.parquet`, and what became of those asked for.
+    Rows of all finished episodes of `out`, also in its `rows.parquet`, and counts of the planned episodes.
 
     Raises
     ------
-    InputError : a wrong argument, a folder in use, in an edition or of another edition, other scorers, prompts or
-        skills, a path that cannot be written, `max_cost` with a model whose price is not known, scripts of others
-        that cannot be confined where they run, or a cluster that cannot be reached or cannot play this.
-    EditionError : the edition is damaged, or a named subtask cannot be played without its truth.
+    InputError : an invalid argument; a folder that is in use, inside an edition, cannot be written, or holds another
+        edition, other scorers, prompts or skills; `max_cost` with a model of unknown price; third-party scripts that
+        cannot be confined; or a cluster that cannot be reached or cannot run this configuration.
+    EditionError : the edition is damaged, or a named subtask cannot run without its truth.
     """
     wanted = list(DEFAULT_MODELS if models is None and not agents else models or ())
     config = RunConfig(
@@ -202,7 +197,7 @@ async def aexecute(
     progress: Progress | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> RunResult:
-    """Run a configuration; arguments, result and errors as those of `arun`."""
+    """Run a configuration; arguments, result and errors are those of `arun`."""
     chosen, harness, out = config.episodes, config.harness, config.out
     models = _keyed_by_harness(harness, make_models(config.models, config.options, config.limits))
     user_skills = read_user_skills(config.skills)
@@ -228,7 +223,7 @@ async def aexecute(
     interpreters = {name: str(each.python) for name, each in user_skills.items()}
     async with open_backend(Participants(edition, models, mounts), config, sleep) as (opened, guards):
         record = make_record(edition, plan, proof, guards, interpreters)
-        merge_record(out, record)  # before the lock, which would be a file in another program's folder
+        merge_record(out, record)  # before the lock, which would write into a foreign folder
         make_folder(out)
         with exclusive(out):
             record = merge_record(out, record)
@@ -256,7 +251,7 @@ T = TypeVar("T")
 
 
 def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
-    """The same for callers that do not await; where a loop runs already, as in a notebook, in a thread of its own."""
+    """Return a blocking version of a coroutine function; in a running loop, as in a notebook, it uses a thread."""
 
     name, signature = function.__name__.removeprefix("a"), inspect.signature(function)
 
@@ -268,7 +263,7 @@ def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
             raise TypeError(f"{name}(): {error}") from None
         try:
             asyncio.get_running_loop()
-        except RuntimeError:  # left before the run, lest it be the context of every exception in it
+        except RuntimeError:  # leave the block, or each later error would have this context
             start = asyncio.run
         else:
             start = _in_thread
@@ -279,7 +274,7 @@ def _blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
 
 def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns in a loop and a thread of its own; an interruption of the caller ends it first."""
+    """Run a coroutine in a new loop and thread; an interrupt of the caller cancels it."""
     loop = asyncio.new_event_loop()
     try:
         with ThreadPoolExecutor(1, "run") as pool:
@@ -299,9 +294,9 @@ execute = _blocking(aexecute)
 
 
 async def _run(executor: Executor) -> None:
-    """Run, then close connections, which die with the event loop."""
+    """Run, then close connections, which belong to the event loop."""
     try:
-        with threadpool_limits(1):  # judging solves small systems: threads of BLAS would wait for each other
+        with threadpool_limits(1):  # judging solves small systems, where BLAS threads only add waits
             await executor.run()
     finally:
         for model in executor.models.values():
@@ -310,18 +305,13 @@ async def _run(executor: Executor) -> None:
 
 
 def _keyed_by_harness(harness: Harness, participants: Mapping[ModelKey, Participant]) -> dict[ModelKey, Participant]:
-    """The models of a run as those of a harness; ours goes without saying.
-
-    Raises
-    ------
-    InputError : one is an agent with a loop of its own.
-    """
+    """Return the models under the keys of a harness; raise `InputError` for an agent, which has its own loop."""
     if harness.name == BUILTIN_HARNESS:
         return dict(participants)
     for participant in participants.values():
         if isinstance(participant, Agent):
-            raise InputError(f"{participant.name} has a loop of its own; the harness {harness.name} takes models only")
-    return {entry.under(harness.name): participant for entry, participant in participants.items()}
+            raise InputError(f"{participant.name} is an agent; the harness {harness.name} takes models only")
+    return {key.under(harness.name): participant for key, participant in participants.items()}
 
 
 def _check_addresses(configs: Iterable[ModelConfig], options: ModelOptions) -> None:
@@ -334,14 +324,18 @@ def _check_addresses(configs: Iterable[ModelConfig], options: ModelOptions) -> N
                 named.add(each.model.partition("/")[0])
     for address, named in providers.items():
         if "@" in address or without_keys(redact(address)) != address:
-            raise InputError("base_url holds a password or a key, which run.json would keep; give keys by environment")
+            raise InputError(
+                "base_url contains a password or key, which run.json would store; pass keys in the environment"
+            )
         if "?" in address or "#" in address:
             raise InputError(
-                "base_url ends before `?` and `#`, since run.json would keep them; give keys by environment"
+                "base_url must not contain `?` or `#`, since run.json would store it; pass keys in the environment"
             )
         if len(named) > 1:
             these = ", ".join(sorted(named))
-            raise InputError(f"base_url is the address of one provider, not of {these}: it would get all their keys")
+            raise InputError(
+                f"base_url is shared by {these}, so one server would receive all their keys; use one per provider"
+            )
 
 
 def _configured(model: str | Participant | ModelConfig) -> ModelConfig:
@@ -353,27 +347,25 @@ def make_models(
     options: ModelOptions,
     limits: RunLimits = DEFAULT_LIMITS,
 ) -> dict[ModelKey, Participant]:
-    """Make the models and agents of a run, in the given order; an object stands for itself. Nothing is sent.
+    """Create the models and agents of a run, in the given order, without any network call.
 
-    Raises
-    ------
-    InputError : no such model, a missing package or key, a model given twice, `max_cost` with an unknown price, or a
-        `base_url` that would be written down with a password or get the keys of several providers.
+    Raises `InputError` for an unknown or duplicate model, a missing package or key, `max_cost` with an unknown price,
+    or a `base_url` that contains a password or would receive the keys of several providers.
     """
     configs = [_configured(each) for each in models]
     _check_addresses(configs, options)
     participants: dict[ModelKey, Participant] = {}
     for each in configs:
         model = get_participant(each.model, each.options or options) if isinstance(each.model, str) else each.model
-        entry = key_of(model, each.allowance or limits.allowance)
-        if entry in participants:
-            raise InputError(f"a model was given twice: {entry}")
-        participants[entry] = model
+        key = key_of(model, each.allowance or limits.allowance)
+        if key in participants:
+            raise InputError(f"a model was given twice: {key}")
+        participants[key] = model
     if limits.max_cost is not None:
         for model in participants.values():
             if price_of(model) is None and not (isinstance(model, Agent) and model.tells_cost):
                 raise InputError(
-                    f"--max-cost needs the price of {model.name}, which is not known; name it in a --prices file, "
+                    f"--max-cost needs the price of {model.name}, which is unknown; add it to a --prices file, "
                     f'such as {{"{model.name}": {{"input": 0.1, "output": 0.4}}}} in USD per million tokens'
                 )
     return participants

@@ -1,1 +1,1 @@
-"""What a run will do and use, before anything is asked of a model."""
+"""Plan a run and forecast its usage before any model call."""

@@ -1,10 +1,6 @@
-"""What a run has to do: every entry with every condition on every episode, so many times.
+"""Choose episodes and list the items of a run: each model, condition, episode and repeat.
 
-What a run folder was asked for, call after call: each asks for entries under conditions on tasks, so many times.
-
-Kept as few of these as say the same, so that a folder that grew by ten calls tells what one call would have told.
-
-Which episodes are played: all that the protocol takes, the first ones, a stratified sample, or those named.
+`RunRequest` is the compact form of a set of items that `run.json` stores.
 """
 
 from __future__ import annotations
@@ -34,21 +30,22 @@ def choose_episodes(
     sample: int | None = None,
     tasks: Sequence[str] | None = None,
 ) -> tuple[Episode, ...]:
-    """The first `limit` episodes of each subtask, of these a sample, or single tasks, in the order of `episodes`.
+    """Choose the first `limit` episodes of each subtask, a sample of these, or named tasks, in the order of `episodes`.
 
-    A sample is spread evenly over the subtasks and, within each, over difficulties in proportion and over what episodes
-    share (a market date, a mandate, a company) as widely as it goes. It holds every smaller one: a run of it can grow.
+    A sample is spread evenly over subtasks. Within each it is proportional over difficulties, and spread as widely as
+    possible over shared objects: a market date, a mandate, a company. It contains every smaller sample, so a run can
+    grow.
 
     Parameters
     ----------
     episodes : in file order.
     limit : episodes per subtask, >= 1; None takes the number of the full-run protocol.
-    sample : episodes in all, >= 1; None takes all.
-    tasks : task ids, or patterns of them such as "pc_rebal_*", in place of both.
+    sample : total number of episodes, >= 1; None takes all.
+    tasks : task ids or patterns such as "pc_rebal_*"; excludes `limit` and `sample`.
 
     Raises
     ------
-    InputError : a number below 1, no episode, fewer than `sample`, an unknown task, or tasks beside a number.
+    InputError : a number below 1, no episodes, fewer than `sample`, an unknown task, or `tasks` with a number.
     """
     if tasks is not None:
         return _select_tasks(episodes, tasks, numbered=limit is not None or sample is not None)
@@ -67,35 +64,31 @@ def choose_episodes(
     if sample is None:
         return tuple(first)
     if sample > len(first):
-        raise InputError(f"sample is {sample}, and there are {len(first)} episodes to draw from; raise the limit")
+        raise InputError(f"sample is {sample}, but only {len(first)} episodes are available; raise the limit")
     chosen = _sample(first, sample)
     return tuple(episode for episode in first if episode.task_id in chosen)
 
 
 def playable(edition: Edition, sub_tasks: Sequence[str] | None = None) -> tuple[Episode, ...]:
-    """The episodes of some subtasks that can be played, by default of all.
+    """Return the episodes of some subtasks, by default of all, that can be run; interactive ones need the truth.
 
-    Without its truth an edition has nothing that moves an episode on, so that such subtasks are left out.
-
-    Raises
-    ------
-    EditionError : a named subtask cannot be played, or the truth is damaged.
+    Raises `EditionError` if a named subtask cannot be run or the truth is damaged.
     """
     episodes = edition.episodes(sub_tasks)
     if edition.has_truth:
         for episode in episodes[:1]:
-            edition.truth(episode.task_id)  # refused before anything is run
+            edition.truth(episode.task_id)  # fail before the first episode
         return episodes
     interactive = {each.name for each in subtasks() if each.open_interactive_state is not None}
     for episode in episodes:
         if sub_tasks is not None and episode.sub_task in interactive:
-            edition.open_interactive_state(episode)  # says why not
+            edition.open_interactive_state(episode)  # raises with the reason
     return tuple(episode for episode in episodes if episode.sub_task not in interactive)
 
 
 def _select_tasks(episodes: Sequence[Episode], tasks: Sequence[str], *, numbered: bool) -> tuple[Episode, ...]:
     if numbered:
-        raise InputError("single tasks are named: leave out limit and sample")
+        raise InputError("tasks cannot be combined with limit or sample; leave these out")
     if not tasks:
         raise InputError("no task was named; name one, or leave tasks out")
     known = {episode.task_id for episode in episodes}
@@ -104,13 +97,13 @@ def _select_tasks(episodes: Sequence[Episode], tasks: Sequence[str], *, numbered
         found = {task} if task in known else {each for each in known if fnmatchcase(each, task)}
         if not found:
             like = get_close_matches(task, known, n=3) or sorted(known)[:3]
-            raise InputError(f"there is no task {task!r}; there are {', '.join(like)}")
+            raise InputError(f"unknown task {task!r}; tasks are, for example, {', '.join(like)}")
         chosen |= found
     return tuple(episode for episode in episodes if episode.task_id in chosen)
 
 
 def _sample(episodes: Sequence[Episode], count: int) -> frozenset[str]:
-    """Task ids, drawn in turn from each subtask."""
+    """Draw task ids round-robin over subtasks."""
     by_subtask: dict[str, list[Episode]] = defaultdict(list)
     for episode in episodes:
         by_subtask[episode.sub_task].append(episode)
@@ -120,7 +113,7 @@ def _sample(episodes: Sequence[Episode], count: int) -> frozenset[str]:
 
 
 def _stratified_order(episodes: Sequence[Episode]) -> list[str]:
-    """Task ids in an order of which every beginning is like the whole, by difficulty and by what episodes share."""
+    """Order task ids so that every prefix represents all difficulties and shared objects."""
     strata: dict[str, list[Episode]] = defaultdict(list)
     for episode in sorted(episodes, key=_random_key):
         strata[episode.difficulty].append(episode)
@@ -139,13 +132,13 @@ def _stratified_order(episodes: Sequence[Episode]) -> list[str]:
 
 
 def _random_key(episode: Episode) -> str:
-    """What decides by chance, the same in every run."""
+    """Return a pseudorandom sort key that is equal in every run."""
     return hashlib.sha256(episode.task_id.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Item:
-    """One piece of work, and the key of its row; `arguments` are those of its `Entry`, `run_idx` counts from 0."""
+    """One episode of a plan and key of its row; `arguments` are those of its `ModelKey`, `run_idx` counts from 0."""
 
     model: str
     arguments: str
@@ -155,7 +148,7 @@ class Item:
 
     @property
     def model_key(self) -> ModelKey:
-        """The model with its arguments."""
+        """Model with its arguments."""
         return ModelKey(self.model, self.arguments)
 
     @property
@@ -170,7 +163,7 @@ class Item:
 
 
 def arm_folder(model_key: ModelKey, condition: str) -> str:
-    """Name of the folder with the trajectories of an entry under a condition."""
+    """Name of the folder with the trajectories of a model under a condition."""
     name = f"{file_name(model_key.model)}__{file_name(condition)}"
     if model_key.arguments == NO_ARGUMENTS:
         return name
@@ -179,7 +172,7 @@ def arm_folder(model_key: ModelKey, condition: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The items in the order in which they are started and reported."""
+    """Items in the order of execution and reports, and their episodes."""
 
     items: tuple[Item, ...]
     episodes: tuple[Episode, ...]
@@ -187,23 +180,20 @@ class Plan:
 
 @cache
 def model_rank(model_key: ModelKey) -> tuple[int, ModelKey]:
-    """Where an entry stands among others: models by name, then the programs in the order of `BASELINES`."""
+    """Sort key of a model: models by name, then programs in the order of `BASELINES`."""
     programs = tuple(BASELINES)
     return (programs.index(model_key.model) + 1 if model_key.model in programs else 0), model_key
 
 
 @cache
 def condition_rank(condition: str) -> tuple[int, str]:
-    """Where a condition stands among others: those that are always there as in `Condition`, then skills by name."""
+    """Sort key of a condition: built-in ones in the order of `Condition`, then skills by name."""
     known = [each.value for each in Condition]
     return (known.index(condition) if condition in known else len(known)), condition
 
 
 def in_order(items: Iterable[Item], places: Mapping[str, int]) -> tuple[Item, ...]:
-    """Items by entry, condition, repeat and task: the order of plans and tables, however a run grew.
-
-    `places` are those of the tasks in the edition.
-    """
+    """Sort items by model, condition, repeat and task; `places` are the positions of tasks in the edition."""
     return tuple(
         sorted(
             items,
@@ -218,11 +208,11 @@ def in_order(items: Iterable[Item], places: Mapping[str, int]) -> tuple[Item, ..
 
 
 def check_names(items: Collection[Item]) -> None:
-    """Refuse, as `InputError`, items that would share a file."""
+    """Raise `InputError` if two items would share a file."""
     arms = [arm_folder(*arm) for arm in {(item.model_key, item.condition) for item in items}]
     tasks = [file_name(task) for task in {item.task_id for item in items}]
     for what, names in (("models", arms), ("task ids", tasks)):
-        # Compared without case: some file systems do not tell Run-1 from run-1.
+        # Compared without case, as some file systems do.
         shared = [name for name, count in Counter(map(str.lower, names)).items() if count > 1]
         if shared:
             raise InputError(f"two {what} of one run would share a file name ({shared[0]}); rename one of them")
@@ -239,33 +229,24 @@ def make_plan(
     limits: Mapping[str, int] = MappingProxyType({}),
     epochs: int = 1,
 ) -> Plan:
-    """List the work of a run.
+    """List the items of a run; for `limit`, `sample` and `tasks` see `choose_episodes`.
 
-    Parameters
-    ----------
-    episodes : the edition's episodes of the wanted subtasks, in file order.
-    entries, conditions : each at most once.
-    limit, sample, tasks : as of `finskillbench.runs.plan.items.choose_episodes`.
-    limits : in place of `limit` under single conditions.
-    epochs : repeats of each episode, >= 1.
-
-    Raises
-    ------
-    InputError : nothing to do, a number that does not fit, a name given twice, or names that would share a file.
+    `limits` replaces `limit` for single conditions. Raises `InputError` if there is nothing to run, a number is
+    invalid, or names are duplicate or would share a file.
     """
     if epochs < 1:
         raise InputError(f"epochs is {epochs}; it must be at least 1")
-    for what, chosen_names in (("model", [str(entry) for entry in model_keys]), ("condition", conditions)):
+    for what, chosen_names in (("model", [str(each) for each in model_keys]), ("condition", conditions)):
         if not chosen_names:
             raise InputError(f"no {what} was chosen; name at least one")
         if len(set(chosen_names)) < len(chosen_names):
             raise InputError(f"a {what} was given twice: {', '.join(chosen_names)}")
     if unknown := sorted({*limits} - {*conditions}):
-        raise InputError(f"there is a limit for {unknown[0]!r}, which is none of the conditions")
+        raise InputError(f"limits: {unknown[0]!r} is not a condition of this run; remove it or add the condition")
     chosen = {each: choose_episodes(episodes, limits.get(each, limit), sample, tasks) for each in conditions}
     items = [
-        Item(entry.model, entry.arguments, condition, episode.task_id, epoch)
-        for entry in model_keys
+        Item(key.model, key.arguments, condition, episode.task_id, epoch)
+        for key in model_keys
         for condition in conditions
         for epoch in range(epochs)
         for episode in chosen[condition]
@@ -278,7 +259,7 @@ def make_plan(
 
 @dataclass(frozen=True, slots=True, order=True)
 class RunRequest:
-    """Every entry under every condition on every task, `epochs` times; each in the order of a plan."""
+    """Product of models, conditions and tasks, `epochs` times; each in the order of a plan."""
 
     entries: tuple[ModelKey, ...]
     conditions: tuple[ArmName, ...]
@@ -286,10 +267,9 @@ class RunRequest:
     epochs: int
 
     def items(self) -> frozenset[Item]:
-        """All that was asked for."""
         return frozenset(
-            Item(entry.model, entry.arguments, condition, task, epoch)
-            for entry in self.entries
+            Item(key.model, key.arguments, condition, task, epoch)
+            for key in self.entries
             for condition in self.conditions
             for task in self.tasks
             for epoch in range(self.epochs)
@@ -297,7 +277,7 @@ class RunRequest:
 
 
 def requests_of(plan: Plan) -> tuple[RunRequest, ...]:
-    """What a plan asks for, condition by condition: they may differ in their tasks."""
+    """Return the requests that make up a plan, one per condition, since tasks may differ between conditions."""
     by_condition: dict[ArmName, list[Item]] = {}
     for item in plan.items:
         by_condition.setdefault(item.condition, []).append(item)
@@ -313,7 +293,7 @@ def requests_of(plan: Plan) -> tuple[RunRequest, ...]:
 
 
 def merge_requests(requests: Iterable[RunRequest], places: Mapping[str, int]) -> tuple[RunRequest, ...]:
-    """The same with those left out that others hold, and any two made one that differ in one respect alone."""
+    """Merge requests: drop those contained in another, and combine pairs that differ in one field only."""
     merged = list(dict.fromkeys(requests))
     while pair := next(((a, b, whole) for a, b in combinations(merged, 2) if (whole := _union(a, b, places))), None):
         one, other, whole = pair
@@ -322,7 +302,7 @@ def merge_requests(requests: Iterable[RunRequest], places: Mapping[str, int]) ->
 
 
 def _union(a: RunRequest, b: RunRequest, places: Mapping[str, int]) -> RunRequest | None:
-    """What holds exactly what both hold, if one `Asked` can."""
+    """Return the request that covers exactly both, or None if no single one does."""
     whole = RunRequest(
         tuple(sorted({*a.entries, *b.entries}, key=model_rank)),
         tuple(sorted({*a.conditions, *b.conditions}, key=condition_rank)),

@@ -1,13 +1,11 @@
-"""Streams: what must run in order, what may run side by side, and how a plan is cut into shards.
+"""Divide a plan into streams and shards; default edition and run folder.
 
-Most items stand alone and are streams of one. Under an arm with a memory, a stream is every episode of one
-entry, repeat and subtask in the order of the edition: each starts with the skills and the verdicts that the ones before
-it left. What a run folder has of a stream belongs to it, whoever asked for it, so a stream grows at its end alone.
+The items of a stream run in order; different streams run in parallel. Most streams hold one item. Under a condition
+with memory, a stream holds every episode of one model, repeat and subtask in the order of the edition: each starts with
+the skills and verdicts of those before it. Such a stream includes the items that a run folder already has, so it grows
+only at its end.
 
-What a run uses where nothing was said: the default edition, built once into the user's cache, and a run folder.
-
-Both are named after digests of the code and of the arguments, so that a changed program never meets what an older one
-left, and the same command finds what it left itself.
+Default edition and run folder are named after digests of code and arguments, so changed code never reuses old results.
 """
 
 from __future__ import annotations
@@ -36,27 +34,22 @@ from finskillbench.runs.store.journal import JOURNAL, read_trajectory
 from finskillbench.runs.store.rows import Row
 
 Progress = Callable[[str], None]
-"""Called with the name of each stage."""
+"""Called with the name of each build step."""
 
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
 
 _BUILDERS = ("arrays.py", "domains", "edition", "engines", "episode.py", "panels", "sources")
 _SMALL = 15
-"""Companies of a small edition."""
+"""Number of companies in a small edition."""
 _RUNNERS = (*_BUILDERS, "harness", "runs", "sandbox", "scoring")
 
 
 def default_edition(progress: Progress, suite: str = PAPER_SUITE, *, small: bool = False) -> Path:
-    """Return the folder of the default edition of a suite, after building it where it is missing.
+    """Return the folder of the default edition of a suite, and build it if it is missing.
 
-    A small one has 15 companies and one episode of each subtask.
-
-    Of several processes that miss it at once, one builds it and the others wait.
-
-    Raises
-    ------
-    InputError : the cache cannot be written.
+    A small one has 15 companies and one episode of each subtask. If several processes need it, one builds and the
+    others wait. Raises `InputError` if the cache cannot be written.
     """
     folder = user_cache_path("finskillbench") / "editions" / f"{'small-' * small}{suite}-{code_digest(_BUILDERS)[:12]}"
     if not folder.exists():
@@ -71,7 +64,7 @@ def default_edition(progress: Progress, suite: str = PAPER_SUITE, *, small: bool
 
 @contextmanager
 def _file_lock(path: Path, progress: Progress) -> Generator[None]:
-    """Hold a lock, after waiting for whoever holds it; it is let go when the process ends, however it ends."""
+    """Hold an exclusive lock on a file, waiting for it if necessary; the end of the process releases it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("ab")
@@ -87,19 +80,19 @@ def _file_lock(path: Path, progress: Progress) -> Generator[None]:
 
 
 def run_folder(edition: Edition, *arguments: object) -> Path:
-    """Return a folder below `runs/` that belongs to this edition, these arguments and this code alone."""
+    """Return the folder below `runs/` for this edition, these arguments and this code."""
     key = orjson.dumps([edition.digest, code_digest(_RUNNERS), arguments])
     return Path("runs") / f"run-{hashlib.sha256(key).hexdigest()[:12]}"
 
 
 _Key: TypeAlias = tuple[ModelKey, str, int, str]
-"""Entry, condition, repeat and subtask of a stream."""
+"""Model, condition, repeat and subtask of a stream."""
 _SHARD = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Items that run one after another; `has_memory` says that what an agent learnt goes from each to the next."""
+    """Items that run in order; with `has_memory`, an agent's skills and verdicts pass from each to the next."""
 
     items: tuple[Item, ...]
     has_memory: bool = False
@@ -107,7 +100,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Part `number` (from 1) of `of` parts of a plan; every stream belongs to exactly one."""
+    """Part `number` (from 1) of `of` parts of a plan; each stream belongs to exactly one."""
 
     number: int
     of: int
@@ -116,26 +109,25 @@ class Shard:
         return f"{self.number}/{self.of}"
 
     def contains(self, stream: Stream) -> bool:
-        """Whether a stream belongs to this part; depends on its first item alone, not on the rest of the plan."""
+        """Return True if a stream belongs to this part; only its first item decides."""
         first = stream.items[0]
         key = orjson.dumps([first.model, first.arguments, first.condition, first.task_id, first.run_idx])
         return int.from_bytes(hashlib.sha256(key).digest()[:8], "big") % self.of == self.number - 1
 
 
 def parse_shard(text: str) -> Shard:
-    """Return the shard written as "i/n"; raise `InputError` unless 1 <= i <= n."""
+    """Parse a shard "i/n"; raise `InputError` unless 1 <= i <= n."""
     match = _SHARD.fullmatch(text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        raise InputError(f"shard {text!r} is no part of a run; write i/n with 1 <= i <= n, for example 1/4")
+        raise InputError(f"shard {text!r} is not valid; write i/n with 1 <= i <= n, for example 1/4")
     return Shard(int(match[1]), int(match[2]))
 
 
 def make_streams(plan: Plan, shard: Shard | None = None) -> tuple[Stream, ...]:
-    """Cut a plan, or one shard of it, into streams, in the order in which they are started.
+    """Divide a plan, or one shard of it, into streams in the order of execution.
 
-    Streams with a memory come first, since nothing in them can be run side by side. The others come episode
-    by episode, so that a run that stops early has the same episodes under every model and condition, and the material
-    of an episode is made once.
+    Streams with memory come first, since their items cannot run in parallel. The others follow episode by episode: a
+    run that stops early then has the same episodes for every model and condition, and each episode is prepared once.
     """
     sub_tasks = {episode.task_id: episode.sub_task for episode in plan.episodes}
     with_memory: dict[_Key, list[Item]] = {}
@@ -154,10 +146,7 @@ def make_streams(plan: Plan, shard: Shard | None = None) -> tuple[Stream, ...]:
 
 
 def extend_streams(streams: Iterable[Stream], rows: Iterable[Item], episodes: Sequence[Episode]) -> tuple[Stream, ...]:
-    """Streams with what a folder already has of them: those with a memory take in the items of its `rows`.
-
-    `episodes` are all of the edition, in its order.
-    """
+    """Add the items of `rows` to their streams with memory; `episodes` are all of the edition, in order."""
     sub_tasks = {episode.task_id: episode.sub_task for episode in episodes}
     places = {episode.task_id: place for place, episode in enumerate(episodes)}
     finished: dict[_Key, list[Item]] = {}
@@ -177,15 +166,10 @@ def extend_streams(streams: Iterable[Stream], rows: Iterable[Item], episodes: Se
 def missing(
     stream: Stream, rows: Mapping[Item, Row], requested: Collection[Item], *, retry_errors: bool
 ) -> tuple[Item, ...]:
-    """The items of a stream that are still to be run, of those that are `asked` for.
+    """Return the items of a stream that are still to run, among those `requested`: those without a row, and errors.
 
-    An item without a row is missing, and one that ended in an error if `retry_errors`. A stream with a memory does not
-    go past an error: what followed would have another past.
-
-    Raises
-    ------
-    InputError : in a stream with a memory, an item would be run before one that is finished, or after one that ended
-        in an error and is not asked for.
+    A stream with memory stops at an error. Raises `InputError` if in such a stream an item would run before a finished
+    one, or after an error that is not requested.
     """
     if not stream.has_memory:
         return tuple(item for item in stream.items if item not in rows or (retry_errors and _failed(rows[item])))
@@ -198,15 +182,15 @@ def missing(
     for later in rest[1:]:
         if _is_finished(rows.get(later)):
             raise InputError(
-                f"{JOURNAL}: {later.task_id} is finished under {later.arm} and {rest[0].task_id}, which comes before "
-                f"it in its stream, is not: a stream grows at its end; restore {rest[0].trajectory} if it was there, "
-                "or choose another --out"
+                f"{JOURNAL}: {later.task_id} is finished under {later.arm}, but {rest[0].task_id}, which precedes "
+                f"it in its stream, is not; a stream grows only at its end. Restore {rest[0].trajectory} "
+                "if it existed, or choose another --out"
             )
     for earlier in rest:
         if earlier not in requested:
             raise InputError(
-                f"{JOURNAL}: {earlier.task_id} ended in an error under {earlier.arm}, and {rest[-1].task_id} comes "
-                "after it in its stream; ask for both, or choose another --out"
+                f"{JOURNAL}: {earlier.task_id} ended in an error under {earlier.arm}, and {rest[-1].task_id} "
+                "follows it in its stream; request both, or choose another --out"
             )
     if retry_errors:
         return rest
@@ -214,9 +198,7 @@ def missing(
 
 
 def restore_memory(stream: Stream, rows: Mapping[Item, Row], folder: Path) -> Memory:
-    """What an agent remembers where its stream goes on: of every item finished so far, the verdict; of the last, the
-    skills that its trajectory in the run folder holds.
-    """
+    """Return the memory with which a stream resumes: all verdicts, and the skills from its last trajectory."""
     finished = [item for item in stream.items if _is_finished(rows.get(item))] if stream.has_memory else []
     if not finished:
         return EMPTY
@@ -225,7 +207,7 @@ def restore_memory(stream: Stream, rows: Mapping[Item, Row], folder: Path) -> Me
 
 
 def feedback(row: Row) -> Feedback:
-    """What the agent hears of a finished episode."""
+    """Feedback that the agent receives on a finished episode."""
     return Feedback(row.task_id, row.status.value, row.score)
 
 

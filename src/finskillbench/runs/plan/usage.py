@@ -1,12 +1,7 @@
-"""What a model uses that is no program: as in an earlier run, or as the paper found of eight models.
+"""Forecast calls, tokens and cost of a run from an earlier run or from published figures.
 
-Totals are counts times means, so means decide, though a median tells better what one episode takes: an episode that
-goes on to its last turn reads everything again each time.
-
-What a run would use, before a cent is spent.
-
-Baseline programs ask no model and cost nothing. Of a model an earlier run tells, or what was published
-(`finskillbench.runs.plan.usage`).
+Totals are counts times means. A median describes a single episode better, but sums depend on means: an episode that
+continues to its last turn reads its input again on each. Baseline programs make no model calls and cost nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +26,7 @@ from finskillbench.harness.skills.runner import check_guards
 from finskillbench.harness.skills.user_skills import NO_USER_SKILLS, UserSkills
 from finskillbench.harness.trace import BUILTIN_HARNESS
 from finskillbench.runs.plan.items import Item, Plan
-from finskillbench.runs.plan.streams import Shard, make_streams, missing, extend_streams
+from finskillbench.runs.plan.streams import Shard, extend_streams, make_streams, missing
 from finskillbench.runs.store import record
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.rows import Row
@@ -39,7 +34,7 @@ from finskillbench.runs.store.rows import Row
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """Model calls, tokens and their price in US dollars (None: the price is not known)."""
+    """Model calls, tokens and their price in US dollars (None: unknown)."""
 
     calls: int
     input_tokens: int
@@ -47,7 +42,7 @@ class Amount:
     cost_usd: float | None
 
     def __add__(self, other: Amount) -> Amount:
-        """Sum; the price of a sum is known only if both are."""
+        """Sum; its price is known only if both prices are."""
         known = self.cost_usd is not None and other.cost_usd is not None
         return Amount(
             self.calls + other.calls,
@@ -57,16 +52,22 @@ class Amount:
         )
 
 
-def amount(calls: float, input_tokens: float, output_tokens: float, price: Price | None, cached_tokens: float = 0.0) -> Amount:
-    """Calls and tokens with their price; `cached` is the part of the input that comes from a provider's cache."""
-    usage = Usage(input_tokens=round(input_tokens), cached_tokens=min(round(cached_tokens), round(input_tokens)), output_tokens=round(output_tokens))
+def amount(
+    calls: float, input_tokens: float, output_tokens: float, price: Price | None, cached_tokens: float = 0.0
+) -> Amount:
+    """Return calls and tokens with their price; `cached_tokens` is the part of the input from a provider's cache."""
+    usage = Usage(
+        input_tokens=round(input_tokens),
+        cached_tokens=min(round(cached_tokens), round(input_tokens)),
+        output_tokens=round(output_tokens),
+    )
     cost = None if price is None else price.cost(usage)
     return Amount(round(calls), round(input_tokens), round(output_tokens), cost)
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What some episodes are expected to use, from what to what it may come, and in words, where that is from."""
+    """Expected usage of some episodes with lower and upper bound; `basis` describes its source."""
 
     expected: Amount
     low: Amount
@@ -74,12 +75,12 @@ class Forecast:
     basis: str = ""
 
     def capped(self, max_output_tokens: int, price: Price | None) -> Forecast:
-        """The same where no more than so many tokens may be written."""
+        """Return the forecast with output limited to `max_output_tokens`."""
         expected, low, high = (_cut(each, max_output_tokens, price) for each in (self.expected, self.low, self.high))
         return Forecast(expected, low, high, self.basis)
 
     def __add__(self, other: Forecast) -> Forecast:
-        """Sum; what one is off, the other may be off too."""
+        """Sum of values and of bounds, since errors of both may coincide."""
         return Forecast(self.expected + other.expected, self.low + other.low, self.high + other.high)
 
 
@@ -91,8 +92,6 @@ def _cut(used: Amount, max_output_tokens: int, price: Price | None) -> Amount:
 
 
 class _Published(NamedTuple):
-    """Tokens and model calls of an episode under a condition (paper, table 6: nine models without Phi-4)."""
-
     median: int
     mean: int
     turns: float
@@ -104,15 +103,15 @@ PUBLISHED: Mapping[Condition, _Published] = {
     Condition.SELF_GENERATED: _Published(40_034, 63_606, 9.29),
 }
 OUTPUT_SHARE, MIN_OUTPUT_SHARE, MAX_OUTPUT_SHARE = 0.1, 0.05, 0.2
-"""Part of the tokens that a model writes: the paper does not say; models that reason write most."""
+"""Share of output among all tokens; the paper does not report it. Reasoning models have the largest."""
 SPREAD = 2.0
-"""From the published median over this to the published mean times this: of single models the paper does not tell."""
+"""Factor below the published median and above the mean that bounds a single model; the paper has no such figures."""
 DEVIATIONS = 2.0
-"""Standard errors on either side of what an earlier run lets expect."""
+"""Width of the forecast in standard errors of an earlier run."""
 
 
 def nearest_published_condition(condition: str) -> Condition:
-    """The published condition to which an arm is nearest."""
+    """Return the published condition that is most similar to a condition."""
     arm = arm_of(condition)
     if arm.own:
         return Condition.SELF_GENERATED
@@ -120,15 +119,7 @@ def nearest_published_condition(condition: str) -> Condition:
 
 
 def published_forecast(condition: str, episodes: int, max_calls: int, price: Price | None) -> Forecast:
-    """What the paper lets expect of a model of which nothing is known.
-
-    Parameters
-    ----------
-    condition : the arm.
-    episodes : to be run.
-    most_calls : that an episode may make.
-    price : of the model, None where it is not known.
-    """
+    """Forecast usage of an unknown model from the paper; `max_calls` limits the model calls of an episode."""
     found = PUBLISHED[nearest_published_condition(condition)]
     turns = min(found.turns, max_calls)
     low, mean, high = (episodes * each for each in (found.median / SPREAD, found.mean, found.mean * SPREAD))
@@ -136,22 +127,15 @@ def published_forecast(condition: str, episodes: int, max_calls: int, price: Pri
         amount(episodes * turns, (1 - OUTPUT_SHARE) * mean, OUTPUT_SHARE * mean, price),
         amount(episodes * turns / SPREAD, (1 - MAX_OUTPUT_SHARE) * low, MIN_OUTPUT_SHARE * low, price),
         amount(episodes * max_calls, (1 - MIN_OUTPUT_SHARE) * high, MAX_OUTPUT_SHARE * high, price),
-        f"as published of eight models ({found.mean:,} tokens in {found.turns} calls an episode; median "
+        f"published average of eight models ({found.mean:,} tokens in {found.turns} calls an episode; median "
         f"{found.median:,})",
     )
 
 
 class EarlierRun:
-    """The finished episodes of an earlier run, by entry.
+    """Finished episodes of an earlier run, by model; `name` is its name in messages.
 
-    Parameters
-    ----------
-    name : what the run is called in words.
-    rows : its rows; programs, episodes that ended in an error and those of unknown tokens are left out.
-
-    Raises
-    ------
-    InputError : no model has finished an episode.
+    Excludes programs, errors and episodes without token counts. Raises `InputError` if nothing is left.
     """
 
     def __init__(self, name: str, rows: Iterable[Row]) -> None:
@@ -172,41 +156,34 @@ class EarlierRun:
             )
 
     def forecast(
-        self, model_key: ModelKey, condition: str, episodes: Counter[tuple[str, str]], max_calls: int, price: Price | None
+        self,
+        model_key: ModelKey,
+        condition: str,
+        episodes: Counter[tuple[str, str]],
+        max_calls: int,
+        price: Price | None,
     ) -> Forecast:
-        """What the run lets expect of a model.
+        """Forecast usage of a model from this run, for `episodes` by domain and subtask.
 
-        Each subtask is taken from its own episodes. One that was not run is like the others of its domain, or all; a
-        condition that was not run is like the one that was run most, times what the paper found between the two.
-
-        Parameters
-        ----------
-        entry, condition : what will be run.
-        episodes : how many of each domain and subtask.
-        most_calls : that an episode may make.
-        price : of the model, None where it is not known.
-
-        Raises
-        ------
-        InputError : the run has several models, and this one is none of them.
+        Each subtask uses its own episodes, else those of its domain, else all. A condition that was not run uses the
+        most frequent one, times the published ratio of the two. Raises `InputError` if the run has several other models
+        only.
         """
         name, rows = self._rows_like(model_key)
         matching = [row for row in rows if row.condition == condition]
-        factors, spread, basis = np.ones(4), 1.0, f"as {len(matching)} episodes{name} in {self.name}"
+        factors, spread, basis = np.ones(4), 1.0, f"{len(matching)} episodes{name} in {self.name}"
         if not matching:
             nearest = Counter(row.condition for row in rows).most_common(1)[0][0]
             matching = [row for row in rows if row.condition == nearest]
             factors, spread = _published_ratios(nearest, condition), SPREAD
-            basis = (
-                f"as {len(matching)} episodes{name} under {nearest} in {self.name}, times what was published between the two"
-            )
+            basis = f"{len(matching)} episodes{name} under {nearest} in {self.name}, times the published ratio"
         if uncounted := self._uncounted[model_key, condition]:
-            basis += f" ({uncounted} more without token counts are left out)"
+            basis += f" ({uncounted} more without token counts are excluded)"
         total, variance, unknown = _sums(matching, episodes)
         if unknown:
-            basis += f"; as all of its domain where none is of the subtask: {', '.join(unknown)}"
+            basis += f"; for lack of episodes of the subtask, those of its domain: {', '.join(unknown)}"
         total, error = total * factors, DEVIATIONS * np.sqrt(variance) * factors
-        # Agents with a loop of their own make as many calls as they like.
+        # Agents with their own loop have no limit of calls.
         max_calls = max(max_calls, *(row.turns for row in matching if row.harness != BUILTIN_HARNESS), 0)
         maxima = np.array([max_calls * episodes.total(), np.inf, np.inf, np.inf])
         expected, low, high = (
@@ -218,7 +195,7 @@ class EarlierRun:
         return Forecast(expected, low, high, basis)
 
     def _rows_like(self, model_key: ModelKey) -> tuple[str, list[Row]]:
-        """The rows of an entry, or of the nearest to it, and in words whose they are where not its own."""
+        """Return the rows of a model, or of the most similar one, and a phrase that names the difference."""
         if model_key in self._rows:
             return "", self._rows[model_key]
         alike = [row for other, rows in self._rows.items() if other.model == model_key.model for row in rows]
@@ -226,18 +203,20 @@ class EarlierRun:
             return " with other arguments", alike
         models = sorted({other.model for other in self._rows})
         if len(models) > 1:
-            raise InputError(f"{self.name}: has no episodes of {model_key.model}, but of {', '.join(models)}")
+            raise InputError(
+                f"{self.name}: has no episodes of {model_key.model}; it has episodes of {', '.join(models)}"
+            )
         return f" of {models[0]}", [row for rows in self._rows.values() for row in rows]
 
 
 def _published_ratios(nearest: str, condition: str) -> Floats:
-    """What an episode under another condition takes, over what it takes under this one, as published."""
+    """Return the published ratios of calls and tokens of an episode between two conditions."""
     old, new = PUBLISHED[nearest_published_condition(nearest)], PUBLISHED[nearest_published_condition(condition)]
     return np.array([new.turns / old.turns, *[new.mean / old.mean] * 3])
 
 
 def _measures(rows: Sequence[Row]) -> Floats:
-    """Calls, input, output and cached tokens of each row; cached ones that are unknown are taken as none."""
+    """Return an (n, 4) array of calls, input, output and cached tokens; unknown cached tokens count as 0."""
     return np.array(
         [(row.turns, row.total_input_tokens, row.total_output_tokens, row.total_cached_tokens or 0) for row in rows],
         dtype=float,
@@ -245,10 +224,10 @@ def _measures(rows: Sequence[Row]) -> Floats:
 
 
 def _sums(rows: Sequence[Row], episodes: Counter[tuple[str, str]]) -> tuple[Floats, Floats, list[str]]:
-    """The expected sums of the measures, their variances, and the subtasks of which nothing is known."""
+    """Return expected sums of the measures, their variances, and the subtasks without episodes."""
     cells = {name: [row for row in rows if row.sub_task == name] for _, name in episodes}
     known = [_measures(cell) for cell in cells.values() if len(cell) > 1]
-    # One scatter for all subtasks: of a few episodes those that lack a long one would say both too little.
+    # Pooled over subtasks, since a few episodes underestimate mean and variance if a long one is missing among them.
     scatter = np.mean([_relative_variance(each) for each in known], axis=0) if known else np.ones(4)
     total, variance = np.zeros(4), np.zeros(4)
     unknown: list[str] = []
@@ -264,14 +243,14 @@ def _sums(rows: Sequence[Row], episodes: Counter[tuple[str, str]]) -> tuple[Floa
 
 
 def _relative_variance(found: Floats) -> Floats:
-    """Variance over the square of the mean; 0 where the mean is."""
+    """Return the variance over the squared mean; 0 where the mean is 0."""
     mean = found.mean(axis=0)
     return np.divide(found.var(axis=0, ddof=1), mean**2, out=np.zeros(4), where=mean > 0)
 
 
 @dataclass(frozen=True, slots=True)
 class UsageEstimate:
-    """What one entry under one condition would use; `model` is what a table calls it, `episodes` are those to run."""
+    """Forecast for one model, labelled `model`, under one condition; `episodes` are those to run."""
 
     model: str
     condition: str
@@ -288,41 +267,44 @@ def estimate(
     user_skills: Mapping[str, UserSkills] = NO_USER_SKILLS,
     allow_unconfined: bool = False,
 ) -> list[UsageEstimate]:
-    """Estimate each entry and condition of a plan, in the plan's order.
+    """Estimate each model and condition of a plan, in its order.
 
     Parameters
     ----------
-    left : items of the plan that are to be run; None: all.
-    prices : price by model.
-    like : an earlier run, whose models are taken to go on as they did there.
-    given : the packages of the user's own arms.
-    allow_unconfined : as in a run.
+    left : items to run; None: all.
+    like : earlier run whose usage is extrapolated; None: published figures.
+    user_skills : skill packages of the user by condition.
 
     Raises
     ------
-    InputError : a condition mounts packages and there are none, or they cannot be confined here; or `like` has several
-        models, and none of them is one of the plan.
+    InputError : a condition needs skill packages that are missing or cannot be confined here; or `like` has several
+        models, none of them in the plan.
     """
     wanted = set(plan.items if left is None else left)
     counts_by_model: dict[tuple[ModelKey, str], Counter[tuple[str, str]]] = {}
     sub_tasks = {episode.task_id: (episode.skill, episode.sub_task) for episode in plan.episodes}
     for item in plan.items:
-        counts_by_model.setdefault((item.model_key, item.condition), Counter())[sub_tasks[item.task_id]] += item in wanted
-    names = labels(entry for entry, _ in counts_by_model)
-    check_guards(mount_all({item.condition for item in wanted}, user_skills).values(), allow_unconfined=allow_unconfined)
+        counts_by_model.setdefault((item.model_key, item.condition), Counter())[sub_tasks[item.task_id]] += (
+            item in wanted
+        )
+    names = labels(model_key for model_key, _ in counts_by_model)
+    check_guards(
+        mount_all({item.condition for item in wanted}, user_skills).values(), allow_unconfined=allow_unconfined
+    )
     return [
-        UsageEstimate(names[entry], condition, counts.total(), _forecast(entry, condition, counts, prices, like))
-        for (entry, condition), counts in counts_by_model.items()
+        UsageEstimate(
+            names[model_key], condition, counts.total(), _forecast(model_key, condition, counts, prices, like)
+        )
+        for (model_key, condition), counts in counts_by_model.items()
     ]
 
 
 def _forecast(
     model_key: ModelKey, condition: str, counts: Counter[tuple[str, str]], prices: PriceTable, like: EarlierRun | None
 ) -> Forecast:
-    """Forecast the calls and tokens of `counts` episodes, by domain and subtask; zero for a program."""
     if model_key.model in BASELINES:
         nothing = amount(0, 0, 0, NO_CHARGE)
-        return Forecast(nothing, nothing, nothing, "a program, which asks no model")
+        return Forecast(nothing, nothing, nothing, "a program; makes no model calls")
     allowance, price = allowance_of(model_key), prices.price_of(model_key.model)
     if like is None:
         forecast = published_forecast(condition, counts.total(), allowance.turns, price)
@@ -334,14 +316,10 @@ def _forecast(
 def left_to_run(
     folder: Path, edition: Edition, plan: Plan, *, shard: Shard | None = None, retry_errors: bool = True
 ) -> tuple[tuple[Item, ...], int]:
-    """Items that a run of this plan, or of one shard of it, would run in `folder`, and how many are finished there.
+    """Return the items that a run of this plan, or of one shard, would run in `folder`, and the number finished there.
 
-    Reads without holding the folder, so that a run in progress can be asked too; a folder that is absent has nothing.
-
-    Raises
-    ------
-    InputError : the folder's rows are of another edition, it cannot grow by this plan, or its record or its journal is
-        damaged.
+    Does not lock the folder, so a run may be in progress; an absent folder has no finished items. Raises `InputError`
+    if it is of another edition, cannot grow by this plan, or has a damaged record or journal.
     """
     streams = make_streams(plan, shard)
     if not streams:
@@ -354,7 +332,7 @@ def left_to_run(
 
 
 def _finished_rows(folder: Path, edition: Edition) -> dict[Item, Row]:
-    """The rows of the items whose trajectories are there."""
+    """Return the rows whose trajectories exist."""
     if not (folder / record.FILE).is_file():
         return {}
     if record.read_record(folder).edition_digest != edition.digest:

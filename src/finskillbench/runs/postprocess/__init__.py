@@ -1,1 +1,1 @@
-"""What is done with a run once it has ended: judge again, merge, show, score answers from elsewhere."""
+"""Postprocess a finished run: rescore, merge, show, explain failures, score external answers."""

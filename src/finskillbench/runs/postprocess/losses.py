@@ -1,4 +1,4 @@
-"""Points lost, part by part: what each part of an answer costs, put alone into the expected answer."""
+"""Points lost by each part of an answer, inserted alone into the expected answer."""
 
 from __future__ import annotations
 
@@ -7,45 +7,44 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from finskillbench.domains.checks.agreement import Leaf, entry_names, quoted
-from finskillbench.runs.postprocess.failures.attempt import Known
+from finskillbench.runs.postprocess.failures.attempt import LabelledTask
 from finskillbench.scoring.values import is_array, is_object
 
 MIN_POINTS = 1e-9
-"""Fewer points are none."""
+"""Smaller losses count as zero."""
 _ENTRY = re.compile(r'\[(?:"(?:[^"\\]|\\.)*"|[^\]]*)\]')
 _ABSENT = object()
 
 
 class Loss(NamedTuple):
-    """A part by its path, `[]` for all entries of a list, and the points that it costs alone."""
+    """Path of a part, with `[]` for all entries of a list, and the points that it alone costs."""
 
     part: str
     points: float
 
     def covers(self, leaf: Leaf) -> bool:
-        """Return True if a leaf belongs to the part."""
         rest = _ENTRY.sub("[]", leaf.path).removeprefix(self.part)
         return not self.part or (rest != leaf.path and rest[:1] in ("", ".", "[")) or leaf.path == self.part
 
 
-def points_lost(known: Known, answer: Mapping[str, Any]) -> list[Loss]:
-    """The smallest parts of an answer that cost points by themselves, the dearest first.
+def points_lost(task: LabelledTask, answer: Mapping[str, Any]) -> list[Loss]:
+    """Return the smallest parts of an answer that cost points alone, the most expensive first.
 
-    Parts that cost points only together are one loss, with an empty path where they are the whole answer.
+    Parts that cost points only together are one loss; its path is empty if they are the whole answer.
     """
-    best = known.points(known.truth.expected_output)
+    best = task.points(task.truth.expected_output)
 
     def lost(answer: Any) -> float:
-        return best - known.points(answer)
+        return best - task.points(answer)
 
-    found = _losses("", known.truth.expected_output, answer, lambda answer: answer, lost)
+    found = _losses("", task.truth.expected_output, answer, lambda answer: answer, lost)
     return sorted(found, key=lambda loss: -loss.points)
 
 
 def _losses(
     part: str, expected: Any, submitted: Any, whole: Callable[[Any], Any], lost: Callable[[Any], float]
 ) -> Iterator[Loss]:
-    """The losses at one node; `whole` is the expected answer with another value at this node."""
+    """Yield losses below one node; `whole` inserts a value for this node into the expected answer."""
     points = lost(whole(submitted))
     if points <= MIN_POINTS:
         return
@@ -59,7 +58,7 @@ _Child = tuple[str, Any, Any, Callable[[Any], Any]]
 
 
 def _children(part: str, expected: Any, submitted: Any) -> Iterator[_Child]:
-    """The parts of a node that differ: name, both values, and how another value is put into the expected node."""
+    """Yield the differing parts of a node: name, both values, and a function that replaces the expected value."""
     if is_object(expected) and is_object(submitted) and not all(map(str.isupper, expected)):  # tickers are one part
         for key in dict.fromkeys((*expected, *submitted)):
             expected_value, submitted_value = expected.get(key, _ABSENT), submitted.get(key, _ABSENT)
@@ -71,7 +70,7 @@ def _children(part: str, expected: Any, submitted: Any) -> Iterator[_Child]:
 
 
 def _fields(part: str, expected: Sequence[Any], submitted: Sequence[Any]) -> Iterator[_Child]:
-    """The fields of two lists of objects with the same names; none where they name others."""
+    """Yield the differing fields of two lists of objects, if both lists have the same names of entries."""
     names, submitted_names = entry_names(expected), entry_names(submitted)
     if names is None or submitted_names is None or set(names) != set(submitted_names):
         return
@@ -88,7 +87,7 @@ def _fields(part: str, expected: Sequence[Any], submitted: Sequence[Any]) -> Ite
 
 
 def _replaced(node: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """A copy of an object with another value under a key, or without the key."""
+    """Copy an object with another value under a key, or without the key."""
     if value is not _ABSENT:
         return {**node, key: value}
     return {name: each for name, each in node.items() if name != key}

@@ -1,4 +1,4 @@
-"""Run folders of one edition and one scorer, merged into the folder that one run of all would have left."""
+"""Merge run folders of one edition and scorer into the folder that a single run would have left."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from finskillbench.runs.store.record import (
     History,
     Rescored,
     RunRecord,
-    first_difference,
-    replay_events,
-    read_record,
     combine_records,
+    first_difference,
+    read_record,
+    replay_events,
     write_record,
 )
 from finskillbench.runs.store.rows import ROWS, TIMINGS, Row, to_frame, write_rows
 from finskillbench.runs.store.version import make_folder, remedy
 
 DUPLICATE_RUN = "another run has it too"
-"""Why the event of an item whose row is taken from another run is among the dropped."""
+"""Reason of `Dropped` for an item whose row comes from another run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A merged run folder: its rows in the order of a plan, and what was asked for and no run has finished."""
+    """Merged run folder: its rows in the order of a plan, and the requested items that no run has finished."""
 
     folder: Path
     rows: pl.DataFrame
@@ -56,17 +56,17 @@ class _Part:
 
 
 def merge_runs(out: Path, runs: Sequence[Path]) -> Merged:
-    """Merge run folders into a new one, which can go on and grow as any other.
+    """Merge run folders into a new one, which can be resumed and extended like any other.
 
     Parameters
     ----------
-    out : the new folder; complete under its name or not there.
-    runs : run folders, say of shards, or of other models or conditions; none of them in use.
+    out : new folder; written atomically.
+    runs : run folders, for example shards or runs of different models; none may be in use.
 
     Raises
     ------
-    InputError : no folder, one that is no run, runs that cannot stand in one table, an item with two different rows,
-        a stream with a memory in two parts, a trajectory that is gone, or an `out` that cannot be written.
+    InputError : no folder, not a run folder, incompatible runs, different rows for one item, a stream with memory in
+        two parts, a missing trajectory, or an `out` that cannot be written.
     """
     if not runs:
         raise InputError("no run folder was named; name those to merge")
@@ -89,14 +89,16 @@ def merge_runs(out: Path, runs: Sequence[Path]) -> Merged:
 
 
 def _common_record(runs: Sequence[Path]) -> RunRecord:
-    """What was asked for in all of them."""
-
     record = read_record(runs[0])
     for folder in runs[1:]:
         other = read_record(folder)
         if differing := first_difference(record, other):
-            remedy = "judge both again with finskillbench rescore" if "scorer_version" in differing else "merge its like"
-            raise InputError(f"{folder}: cannot stand in one table with {runs[0]}: another {differing}; {remedy}")
+            remedy = (
+                "judge both again with finskillbench rescore"
+                if "scorer_version" in differing
+                else "merge only runs that agree"
+            )
+            raise InputError(f"{folder}: cannot be merged with {runs[0]}: different {differing}; {remedy}")
         record = combine_records(record, other)
     return record
 
@@ -109,7 +111,7 @@ def _read_part(folder: Path) -> _Part:
 
 
 def _owners(parts: Sequence[_Part]) -> dict[Item, _Part]:
-    """The part that each finished item is taken from; one that ended in an error gives way to one that did not."""
+    """Choose the part that provides each finished item; one without an error takes precedence."""
     owners: dict[Item, _Part] = {}
     for part in parts:
         for item, row in part.history.rows.items():
@@ -123,7 +125,7 @@ def _owners(parts: Sequence[_Part]) -> dict[Item, _Part]:
                     f"run {item.run_idx}; merge one of the two"
                 )
     for stream in _streams(owners):
-        # What an agent remembered in one folder it did not in another: its stream is taken from the one that has most.
+        # Memory differs between folders, so a stream comes from the part that has most of it.
         longest = max(parts, key=lambda part: sum(_has_finished(part, item) for item in stream))
         for item in stream:
             if _has_finished(owners[item], item) and not _has_finished(longest, item):
@@ -138,7 +140,7 @@ def _owners(parts: Sequence[_Part]) -> dict[Item, _Part]:
 
 
 def _streams(owners: Mapping[Item, _Part]) -> Iterable[list[Item]]:
-    """The finished items of each stream with a memory."""
+    """Return the finished items of each stream with memory."""
     streams: dict[tuple[ModelKey, str, int, str], list[Item]] = {}
     for item, part in owners.items():
         if arm_of(item.condition).kept:
@@ -148,13 +150,13 @@ def _streams(owners: Mapping[Item, _Part]) -> Iterable[list[Item]]:
 
 
 def _has_finished(part: _Part, item: Item) -> bool:
-    """Whether a part has finished an item other than by an error."""
+    """Return True if a part has finished an item without an error."""
     row = part.history.rows.get(item)
     return row is not None and row.status is not Status.ERROR
 
 
 def _outcome(row: Row) -> Row:
-    """The row without what two runs of the same work may differ in: its times, and the code that made it."""
+    """Return a row without its times and code version, in which equal runs may differ."""
     return replace(row, code_version="", commit=None, **dict.fromkeys(TIMINGS, 0.0))
 
 
@@ -168,14 +170,12 @@ def _write(
     for item in items:
         source = owners[item].folder / item.trajectory
         if not source.is_file():
-            raise InputError(f"{source}: is gone; run that folder's own command again")
+            raise InputError(f"{source}: is missing; rerun the command of that run folder")
         shutil.copyfile(source, staging / item.trajectory)
 
 
 def _merged_events(parts: Sequence[_Part], owners: Mapping[Item, _Part]) -> Iterator[AnyEvent]:
-    """Every row of an item from the part it is taken from, also of tries that failed, and all that was dropped: they
-    were paid for. So was an item that two parts ran; only a copy of the same line was paid once.
-    """
+    """Yield all events that cost money, including failed and duplicate attempts; exact copies of a line count once."""
     for part in parts:
         for event in part.events:
             match event:
@@ -188,5 +188,5 @@ def _merged_events(parts: Sequence[_Part], owners: Mapping[Item, _Part]) -> Iter
                 case Dropped():
                     yield event
                 case Call():
-                    pass  # its end follows, or it is among the killed
+                    pass  # followed by its end, or among the killed
         yield from part.history.killed()

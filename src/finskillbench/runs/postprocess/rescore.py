@@ -1,8 +1,8 @@
-"""Judging a run again after a scorer changed, from its trajectories alone.
+"""Rescore a run from its trajectories after a scorer changed.
 
-What an agent did and saw stays as it was; the persistent arm's later prompts showed it the old verdicts. Order of
-writing: the journal, to which each row that changed is appended, then the rows, then the record with its scorer
-version. Killed in between, the record still names the old scorers, and judging again mends the rest.
+Trajectories stay as they are, including old verdicts in later prompts under persistent memory. Changed rows are
+appended to the journal, then the table of rows and the record with its scorer version are written. If the process is
+killed in between, the record still names the old scorers, and rescoring again completes the rest.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from finskillbench.errors import InputError
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import Journal, exclusive, read_history, read_trajectory
 from finskillbench.runs.store.record import FILE, Rescored, RunRecord, read_record, write_record
-from finskillbench.runs.store.rows import ROWS, Row, answer_digest, with_verdict, with_digest, to_frame, write_rows
+from finskillbench.runs.store.rows import ROWS, Row, answer_digest, to_frame, with_digest, with_verdict, write_rows
 from finskillbench.runs.store.version import scorer_version
 from finskillbench.runs.verdicts import judge
 
 Progress = Callable[[int, int], None]
-"""`(done, total)` after each episode."""
+"""Called with `(done, total)` after each episode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How one profile of one finished episode was scored before and is scored now; None: the profile had no score."""
+    """Score of one profile of one finished episode before and now; None: no score."""
 
     item: Item
     sub_task: str
@@ -41,13 +41,12 @@ class Change:
 
     @property
     def moved(self) -> bool:
-        """Whether the score or the status differs."""
         return (self.before, self.status_before) != (self.after, self.status_after)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The changes of one subtask and profile: scored episodes, how many moved, and the means (None: no score)."""
+    """Changes of one subtask and profile: number of episodes, number that changed, and mean scores (None: no score)."""
 
     sub_task: str
     profile: Profile
@@ -59,7 +58,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Rescoring:
-    """What judging again found: scorer versions before and now, and every profile of every episode in plan order."""
+    """Scorer versions before and now, and the change of each profile of each episode in plan order."""
 
     folder: Path
     scorers_before: str
@@ -68,11 +67,10 @@ class Rescoring:
 
     @property
     def moved(self) -> tuple[Change, ...]:
-        """The changes in which something differs."""
         return tuple(change for change in self.changes if change.moved)
 
     def groups(self) -> list[Group]:
-        """Changes by subtask and profile, in the order of the plan."""
+        """Return changes by subtask and profile, in the order of the plan."""
         found: dict[tuple[str, Profile], list[Change]] = {}
         for change in self.changes:
             found.setdefault((change.sub_task, change.profile), []).append(change)
@@ -90,24 +88,21 @@ class Rescoring:
 
 
 def read_run(folder: Path) -> RunRecord:
-    """The record of a run folder.
-
-    Raises
-    ------
-    InputError : the folder holds no run, or its record is damaged.
-    """
+    """Read the record of a run folder; raise `InputError` if there is none or it is damaged."""
     if not (folder / FILE).is_file():
         raise InputError(f"{folder}: holds no run (there is no {FILE}); name the folder of a run")
     return read_record(folder)
 
 
-def rescore_run(folder: Path, edition: Edition, *, dry_run: bool = False, progress: Progress | None = None) -> Rescoring:
-    """Judge every finished episode of a run again with today's scorers, and write what changed and its rows.
+def rescore_run(
+    folder: Path, edition: Edition, *, dry_run: bool = False, progress: Progress | None = None
+) -> Rescoring:
+    """Judge every finished episode again with the current scorers; store changed rows and the table.
 
     Parameters
     ----------
-    folder : the run folder.
-    edition : the edition it was run on, with its truth.
+    folder : run folder.
+    edition : its edition, with truth.
     dry_run : write nothing.
     progress : called after each episode.
 
@@ -115,9 +110,9 @@ def rescore_run(folder: Path, edition: Edition, *, dry_run: bool = False, progre
     ------
     InputError : no run, a run in progress, another edition, or a trajectory that is missing, damaged or of another
         episode. Nothing is written then.
-    EditionError : the edition was handed out without its truth.
+    EditionError : the edition has no truth.
     """
-    read_run(folder)  # before the lock, which would be a file in a folder that holds no run
+    read_run(folder)  # before the lock, which would write into a foreign folder
     with exclusive(folder):
         record = read_run(folder)
         if record.edition_digest != edition.digest:
@@ -129,7 +124,7 @@ def rescore_run(folder: Path, edition: Edition, *, dry_run: bool = False, progre
         found = read_history(folder, allow_altered=True).rows
         before = {item: found[item] for item in record.in_order(found)}
         after: dict[Item, Row] = {}
-        # Episode by episode, so that an input at full precision is resolved once.
+        # Episode by episode, to resolve each full input once.
         for number, item in enumerate(sorted(before, key=lambda item: item.task_id), 1):
             after[item] = _rejudge(folder, before[item], edition, episodes[item.task_id])
             if progress is not None:
@@ -146,7 +141,7 @@ def rescore_run(folder: Path, edition: Edition, *, dry_run: bool = False, progre
 
 
 def _rejudge(folder: Path, row: Row, edition: Edition, episode: Episode) -> Row:
-    """The row as today's scorers judge its episode; one that ended in an error has nothing to judge."""
+    """Judge the episode of a row again; an error has nothing to judge."""
     item = row.item
     path = folder / item.trajectory
     trajectory = read_trajectory(path)
@@ -159,12 +154,12 @@ def _rejudge(folder: Path, row: Row, edition: Edition, episode: Episode) -> Row:
         raise InputError(f"{path}: holds another answer than the one that was judged; restore it")
     verdict = judge(trajectory.trace.submission, edition.truth(item.task_id), edition.full_input(episode))
     if verdict.status is Status.ERROR:
-        raise InputError(f"{path}: ended in an error and its journal line says {row.status}; restore one of them")
+        raise InputError(f"{path}: records an error, but its journal line has status {row.status}; restore one of them")
     return with_verdict(row, verdict, subtask_named(verdict.sub_task).verification.method)
 
 
 def _changes(before: Row, after: Row) -> list[Change]:
-    """One change per profile that has or had a score."""
+    """Return one change per profile that has or had a score."""
     scores = [(profile, before.scores.get(profile), after.scores.get(profile)) for profile in Profile]
     return [
         Change(before.item, after.sub_task, profile, old, new, before.status, after.status)

@@ -1,7 +1,4 @@
-"""Scoring answers that did not come from our own loop: rows in, verdicts out.
-
-A file of submissions is read and checked whole before the first answer is scored, so a bad line costs nothing.
-"""
+"""Score answers from outside this program; submissions are all checked before the first one is scored."""
 
 from __future__ import annotations
 
@@ -26,9 +23,9 @@ def score(edition: Edition, submissions: Iterable[Submission]) -> Iterator[dict[
 
     Parameters
     ----------
-    edition : an edition with its truth; an imported release is one too.
-    submissions : at most one per task. An episode without one scores 0 where its subtask was answered at all, so that
-        no mean gets better by what was left out.
+    edition : edition with its truth, possibly an imported release.
+    submissions : at most one per task. An episode without one scores 0 if its subtask has any submission, so that
+        omissions cannot raise a mean.
 
     Yields
     ------
@@ -37,8 +34,8 @@ def score(edition: Edition, submissions: Iterable[Submission]) -> Iterator[dict[
 
     Raises
     ------
-    InputError : a task that the edition does not have, or that was submitted twice.
-    EditionError : the edition was handed out without its truth.
+    InputError : a task that the edition does not have, or a second submission for a task.
+    EditionError : the edition has no truth.
     """
     episodes = {episode.task_id: episode for episode in edition.episodes()}
     seen: set[str] = set()
@@ -64,18 +61,13 @@ def score(edition: Edition, submissions: Iterable[Submission]) -> Iterator[dict[
 def read_submissions(file: Path, known: Collection[str]) -> list[Submission]:
     """Read rows `{"task_id": ..., "answer": ...}`, one JSON object per line; other keys and blank lines are ignored.
 
-    `answer` is the agent's text verbatim, or null where there was no submission; an answer that is an object must be
-    serialised first, since how a text parses is part of what is judged.
-
-    Parameters
-    ----------
-    file : UTF-8 JSON lines; a byte order mark is ignored.
-    known : the task ids of the edition.
+    `answer` is the agent's text verbatim, or null without submission. Serialise an answer that is an object first,
+    since parsing its text is part of the judgement. The file is UTF-8, with or without byte order mark.
 
     Raises
     ------
-    InputError : names the file and the line: not UTF-8, not JSON, a missing key, a value of the wrong type, an unknown
-        task, a task given twice; or no rows at all.
+    InputError : names file and line: not UTF-8, not JSON, a missing key, a wrong type, a task that is repeated or not
+        in `known`; or there are no rows.
     OSError : the file cannot be read.
     """
     found: dict[str, tuple[int, Submission]] = {}
@@ -102,13 +94,9 @@ def read_submissions(file: Path, known: Collection[str]) -> list[Submission]:
 
 
 def write_verdicts(rows: Iterable[Mapping[str, Any]], file: Path) -> int:
-    """Write rows as JSON lines, all or none of them; return how many there were.
+    """Write rows as JSON lines, atomically, and return their number; ASCII escapes preserve lone surrogates of answers.
 
-    Text is written in ASCII with escapes, so that a lone surrogate quoted from an answer survives.
-
-    Raises
-    ------
-    InputError : the file cannot be written there, or would lie in an edition.
+    Raises `InputError` if the file cannot be written or is inside an edition.
     """
     if file.is_dir():
         raise InputError(f"{file}: is a folder; name a file")
@@ -121,7 +109,7 @@ def write_verdicts(rows: Iterable[Mapping[str, Any]], file: Path) -> int:
 def _submission(line: bytes, where: str) -> Submission:
     remedy = 'write {"task_id": ..., "answer": ...} on one line'
     try:
-        # No number is read here, and as a float one of any length is only a value of the wrong type.
+        # No number is needed here; parsed as float, one of any length has a wrong type and nothing worse.
         value = json.loads(line.decode("utf-8"), object_pairs_hook=_unique, parse_int=float)
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: not UTF-8 at byte {error.start}; save the file as UTF-8") from None

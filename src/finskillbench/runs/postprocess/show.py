@@ -1,4 +1,4 @@
-"""One trajectory as a conversation, in plain text, and how it is found in a run folder."""
+"""Find a trajectory in a run folder and print it as a conversation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from finskillbench.edition.store import MANIFEST
 from finskillbench.episode import Submission
 from finskillbench.errors import InputError
 from finskillbench.harness.trace import BUILTIN_HARNESS, CallRecord, ToolRecord, Trace
-from finskillbench.runs.postprocess.failures.attempt import Known
-from finskillbench.runs.postprocess.failures.runs import known_of
+from finskillbench.runs.postprocess.failures.attempt import LabelledTask
+from finskillbench.runs.postprocess.failures.runs import labelled_task
 from finskillbench.runs.postprocess.losses import Loss, points_lost
 from finskillbench.runs.store.journal import Trajectory, read_history, read_trajectory
 from finskillbench.runs.store.record import FILE as RECORD
@@ -30,30 +30,25 @@ from finskillbench.runs.verdicts import judged_answer
 from finskillbench.scoring.strict_json import InvalidSubmission
 
 SHOWN_LINES = 12
-"""Lines of a prompt, of a call's arguments or of a result that are shown unless all are asked for."""
+"""Default number of lines shown of a prompt, of a call's arguments or of a result."""
 _SUFFIX = ".json.gz"
 _CHOICES = {"model": "--model", "condition": "--condition", "run_idx": "--run-idx"}
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the conversation; headings say who speaks."""
+    """Line of output; headings name the role."""
 
     text: str
     heading: bool = False
     cut: bool = False
-    """True if it replaces lines that are left out."""
+    """True if it replaces omitted lines."""
 
 
 def find_trajectory(
     run: Path, task_id: str, *, model: str | None = None, condition: str | None = None, run_idx: int | None = None
 ) -> Path:
-    """Find the one trajectory of a task in a run folder that fits what is given.
-
-    Raises
-    ------
-    InputError : none fits, or several do: the message lists what to choose by; or a file is damaged.
-    """
+    """Find the trajectory of a task in a run folder; raise `InputError` unless exactly one matches."""
     folder = run / "trajectories"
     if not folder.is_dir():
         raise InputError(f"{run}: holds no trajectories; name a run folder, or a trajectory's own file")
@@ -75,17 +70,17 @@ def find_trajectory(
         choices = _choices([found[path] for path in fitting])
         raise InputError(f"{run}: has {len(fitting)} trajectories of {task_id}; choose with {choices}")
     if found:
-        raise InputError(f"{run}: has no such trajectory of {task_id}; there are {_choices(list(found.values()))}")
+        raise InputError(f"{run}: has no such trajectory of {task_id}; choose from {_choices(list(found.values()))}")
     raise InputError(f"{run}: has no trajectory of task {task_id!r}{_examples(run, task_id)}")
 
 
 def task_required_error(run: Path) -> InputError:
-    """The error of a run folder without a task, with examples of its tasks."""
-    return InputError(f"{run}: is a folder; name a task behind it{_examples(run)}")
+    """Return the error for a run folder without a task, with examples of its tasks."""
+    return InputError(f"{run}: is a folder; add a task id{_examples(run)}")
 
 
 def _examples(run: Path, task_id: str = "") -> str:
-    """Up to three tasks of a run, those that are most like `task_id`, behind a semicolon."""
+    """Return up to three tasks of a run, those most similar to `task_id`, after a semicolon."""
     known = sorted({path.name.rpartition("__")[0] for path in (run / "trajectories").glob(f"*/*{_SUFFIX}")})
     like = difflib.get_close_matches(task_id, known, n=3) or known[:3]
     which = "there are" if len(like) == len(known) else f"its {len(known):,} tasks include"
@@ -93,73 +88,62 @@ def _examples(run: Path, task_id: str = "") -> str:
 
 
 def row_of(path: Path, trajectory: Trajectory) -> Row | None:
-    """The row of a trajectory in a run folder; None where the journal is not there or does not have it yet.
-
-    Raises
-    ------
-    InputError : the journal is damaged.
-    """
+    """Return the row of a trajectory, None if the journal lacks it; raise `InputError` if the journal is damaged."""
     return read_history(path.absolute().parents[2]).rows.get(trajectory.item)
 
 
-def labelled_task_of(path: Path, trajectory: Trajectory, edition: Path | None = None) -> Known | str:
-    """The truth of a trajectory's task with its input, or why it cannot be had.
+def labelled_task_of(path: Path, trajectory: Trajectory, edition: Path | None = None) -> LabelledTask | str:
+    """Return truth and input of a trajectory's task, or the reason why they are not available.
 
-    Parameters
-    ----------
-    path : of the trajectory.
-    edition : folder of the edition; None takes the one that the run was made from, if it is still there.
-
-    Raises
-    ------
-    InputError : the edition that was named is another one, or damaged.
+    Without `edition`, the folder that the run used is read, if it still exists. Raises `InputError` if the named
+    edition is damaged or not that of the run.
     """
     record = path.absolute().parents[2] / RECORD
     named = edition
     if named is None:
         if not record.is_file():
-            return "no run.json names the edition; --edition does"
+            return "no run.json names the edition; name it with --edition"
         named = Path(read_record(record.parent).edition_path)
         if not (named / MANIFEST).is_file():
-            return "the edition of the run is no longer where it was; --edition names it"
+            return "the edition of the run is no longer where it was; name it with --edition"
     found = load_edition(named)
     if found.digest != trajectory.edition:
         if edition is not None:
             raise InputError(f"{named}: is another edition ({found.digest[:12]}) than {trajectory.edition[:12]}")
-        return "the edition of the run was replaced by another; --edition names it"
-    return labelled_task_by_id(found, trajectory.item.task_id) if found.has_truth else "the edition was handed out without it"
+        return "the edition of the run was replaced by another; name it with --edition"
+    return labelled_task_by_id(found, trajectory.item.task_id) if found.has_truth else "the edition has no truth"
 
 
-def labelled_task_by_id(edition: Edition, task_id: str) -> Known:
-    """Return the truth, scorer and input of a task from an edition with its truth."""
-    return known_of(edition, next(each for each in edition.episodes() if each.task_id == task_id))
+def labelled_task_by_id(edition: Edition, task_id: str) -> LabelledTask:
+    """Return truth, scorer and input of a task."""
+    return labelled_task(edition, next(each for each in edition.episodes() if each.task_id == task_id))
 
 
 def comparison(
-    known: Known, submission: Submission, *, width: int = 100, most: int | None = SHOWN_LINES
+    task: LabelledTask, submission: Submission, *, width: int = 100, most: int | None = SHOWN_LINES
 ) -> Iterator[Line]:
-    """The formula of the score, the points that each part lost, and both answers leaf by leaf.
+    """Yield the score formula, the points lost by part, and both answers value by value.
 
-    Only differences in parts that cost points are marked; they come first.
+    Differences in parts that cost points are marked and come first.
     """
     try:
-        answer = judged_answer(submission, known.subtask)
+        answer = judged_answer(submission, task.subtask)
     except InvalidSubmission as failure:
-        yield from _block("expected and given")
+        yield from _block("expected and submitted")
         yield Line(f"no answer to compare: {failure.reason}")
         return
     lost: list[Loss] = []
-    if known.subtask is not None:
-        lost = points_lost(known, answer)
-        points = known.points(known.truth.expected_output) - known.points(answer)
-        yield from _block(f"points lost under {known.profile}: {points:.4f}")
-        yield from _text((getdoc(known.scorer) or "").partition("\n\n")[0], width, most)
+    if task.subtask is not None:
+        lost = points_lost(task, answer)
+        points = task.points(task.truth.expected_output) - task.points(answer)
+        yield from _block(f"points lost under {task.profile}: {points:.4f}")
+        yield from _text((getdoc(task.scorer) or "").partition("\n\n")[0], width, most)
         for loss in lost:
-            yield Line(printable(f"{-loss.points:>9.4f}  {loss.part or 'the parts together'}"))
+            yield Line(printable(f"{-loss.points:>9.4f}  {loss.part or 'these parts together'}"))
         if lost:
-            yield Line("Each loss is that of the part alone, put into the expected answer.")
-    yield from _block("expected and given")
-    leaves = leaf_by_leaf(known.truth.expected_output, answer)
+            yield Line("Each loss is that of inserting the part alone into the expected answer.")
+    yield from _block("expected and submitted")
+    leaves = leaf_by_leaf(task.truth.expected_output, answer)
     costly = {leaf.path for leaf in leaves if not leaf.agrees and any(loss.covers(leaf) for loss in lost)}
     leaves.sort(key=lambda leaf: (leaf.path not in costly, leaf.agrees))
     shown = leaves[:most]
@@ -170,7 +154,9 @@ def comparison(
         mark = "! " if leaf.path in costly else "  "
         yield Line(printable(f"{mark}{leaf.path:<{wide}}  {expected:>14}  {got:>14}"))
     if len(shown) < len(leaves):
-        yield Line(f"   ... ({len(leaves)} values in all, {len(costly)} of them wrong where it costs points)", cut=True)
+        yield Line(
+            f"   ... ({len(leaves)} values in all, {len(costly)} of them wrong in parts that cost points)", cut=True
+        )
 
 
 def _value(value: object) -> str:
@@ -180,14 +166,9 @@ def _value(value: object) -> str:
 def conversation(
     trajectory: Trajectory, row: Row | None, *, width: int = 100, most: int | None = SHOWN_LINES
 ) -> Iterator[Line]:
-    """Tell a trajectory line by line.
+    """Yield the lines of a trajectory, wrapped to `width`; without `row` the verdict is unknown.
 
-    Parameters
-    ----------
-    trajectory : what was said and done.
-    row : its row; None: the verdict is not known.
-    width : characters of a line.
-    most : lines of a prompt, of arguments or of a result that are shown; None: all.
+    `most` limits the lines of a prompt, of arguments or of a result.
     """
     trace = trajectory.trace
     yield Line(f"{trace.task_id}: {trajectory.sub_task}, {trajectory.difficulty}, as of {trajectory.as_of_date}", True)
@@ -200,7 +181,7 @@ def conversation(
 def _messages(trace: Trace, width: int, most: int | None) -> Iterator[Line]:
     served = {record.message: record for record in trace.tool_calls if record.message is not None}
     dropped = [record for record in trace.tool_calls if record.message is None]
-    is_builtin = trace.harness == BUILTIN_HARNESS  # else nobody knows which model calls are behind which words
+    is_builtin = trace.harness == BUILTIN_HARNESS  # other harnesses do not map calls to messages
     calls = iter(trace.model_calls)
     for place, message in enumerate(trace.messages):
         if message.role == "tool":
@@ -248,23 +229,23 @@ def _end(trace: Trace, row: Row | None, width: int, most: int | None) -> Iterato
         f"tokens:    {_count(usage.input_tokens)} in ({_count(usage.cached_tokens)} cached), "
         f"{_count(usage.output_tokens)} out ({_count(usage.reasoning_tokens)} reasoning), {cost}"
     )
-    # The turns of an agent that does not report its model calls are its tool calls.
+    # An agent that does not report model calls has tool calls as turns.
     model_calls = trace.turns if trace.harness == BUILTIN_HARNESS or trace.model_calls else "unknown"
     yield Line(f"calls:     {model_calls} of the model, {len(trace.tool_calls)} of tools, {trace.retries} retries")
     waited = f"{trace.queue_seconds:.1f} in queues, {trace.retry_seconds:.1f} on retries"
-    yield Line(f"seconds:   {trace.latency_seconds:.1f}, beside {waited}")
+    yield Line(f"seconds:   {trace.latency_seconds:.1f}, plus {waited}")
     yield Line(f"incidents: {', '.join(trace.incidents) or 'none'}")
     yield Line(f"skills:    {', '.join(map(printable, trace.skills_loaded)) or 'none loaded'}")
     yield Line(f"scripts:   {', '.join(map(printable, trace.scripts_run)) or 'none run'}")
     if row is None:
-        yield Line("verdict:   not known (the journal of its run has no line of it)")
+        yield Line("verdict:   not known (the journal of its run has no line for it)")
         return
     yield Line(f"verdict:   {row.status}" + ("" if row.valid_json else ", not valid JSON"))
     scores = [f"{name} {value:.4f}" for name, value in row.scores.items() if value is not None]
     yield Line(f"scores:    {', '.join(scores) or 'none'} (scorers {row.scorer_version})")
     details = orjson.loads(row.scoring_details)
     if row.score_profile in details:
-        yield Line(f"terms of {row.score_profile}:")
+        yield Line(f"details of {row.score_profile}:")
         components = leaves_of(details[row.score_profile]).items()
         yield from _text("\n".join(f"  {name}: {_value(value)}" for name, value in components), width, most)
 
@@ -275,10 +256,10 @@ def _block(heading: str) -> Iterator[Line]:
 
 
 def _text(text: str, width: int, most: int | None) -> Iterator[Line]:
-    """A text wrapped to `width`; where lines are left out, a last one says so."""
+    """Wrap a text to `width`; a last line notes omissions."""
     shown = 0
     for line in text.splitlines():
-        # A line that would fill the room many times over is cut before it is wrapped.
+        # Cut very long lines before wrapping.
         max_characters = len(line) if most is None else width * (most - shown + 1)
         for piece in textwrap.wrap(printable(line[:max_characters]), width, replace_whitespace=False) or [""]:
             if shown == most:
@@ -289,8 +270,8 @@ def _text(text: str, width: int, most: int | None) -> Iterator[Line]:
 
 
 def printable(text: str) -> str:
-    """The text without characters that would command a terminal."""
-    if text.isprintable():  # as almost all are; looking at each character takes fifty times as long
+    """Escape characters that control a terminal."""
+    if text.isprintable():  # nearly always; checking each character takes fifty times as long
         return text
     return "".join(each if each.isprintable() or each == "\t" else f"\\x{ord(each):02x}" for each in text)
 
@@ -301,7 +282,7 @@ def _choice(trajectory: Trajectory, name: str) -> str | int:
 
 
 def _choices(trajectories: Sequence[Trajectory]) -> str:
-    """The options by which some trajectories differ, with their values; all options where they do not."""
+    """Return the options that distinguish some trajectories, with their values; all options if none does."""
     values = {name: sorted({_choice(each, name) for each in trajectories}) for name in _CHOICES}
     distinguishing = {name: each for name, each in values.items() if len(each) > 1} or values
     return ", ".join(f"{_CHOICES[name]} {' | '.join(map(str, each))}" for name, each in distinguishing.items())

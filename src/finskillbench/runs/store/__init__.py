@@ -1,1 +1,1 @@
-"""What a run folder holds: its record, the journal, rows and trajectories."""
+"""Store the contents of a run folder: record, journal, rows and trajectories."""

@@ -1,4 +1,4 @@
-"""Digest of code that ignores whatever cannot change a result: docstrings, comments, positions, paths, import order."""
+"""Digest of code that ignores docstrings, comments, positions, paths and the order of imports."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ from importlib.resources.abc import Traversable
 
 
 def code_digest(names: tuple[str, ...], without: Collection[str] = (), package: str = "finskillbench") -> str:
-    """Return the SHA-256 over the files of a package below `names`, Python modules as normalised syntax trees.
+    """Return the SHA-256 over files of a package; Python modules count as normalised syntax trees.
 
-    Parameters
-    ----------
-    names : files and folders, relative to the package; "" is the whole package.
-    without : names of files and folders to leave out.
-    package : name of the package.
+    `names` are files and folders relative to the package ("" for all of it), `without` names of those to omit.
     """
     root = resources.files(package)
     digests = [
@@ -30,7 +26,7 @@ def code_digest(names: tuple[str, ...], without: Collection[str] = (), package: 
 
 @cache
 def _module_digest(source: bytes) -> str:
-    """Return the digest of the syntax tree, equal in every version of Python; of imports, the sorted names count."""
+    """Return the digest of the syntax tree, equal in every Python version; imports count as sorted names."""
     imports: list[str] = []
     tree = _node(ast.parse(source), imports)
     return hashlib.sha256(f"{sorted(imports)}{tree}".encode()).hexdigest()
@@ -59,7 +55,7 @@ _BODIES = frozenset({"body", "orelse", "finalbody"})
 
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Leave out statements that are only text: docstrings, also those of attributes."""
+    """Remove statements that are only text, such as docstrings of attributes."""
     return [each for each in body if not (isinstance(each, ast.Expr) and _is_text(each.value))]
 
 

@@ -1,12 +1,8 @@
-"""The journal of a run: append-only, one JSON line per event, safe against kill -9.
+"""Journal and trajectories of a run folder.
 
-A line goes to the operating system in one write as soon as it is known, so a killed process loses nothing; `fsync`,
-against a machine that stops, comes in batches. A line that was being written when the process died has no newline:
-it is left out on reading and cut off before the next is appended.
-
-Trajectories: one compressed JSON file per finished episode, with everything that was said and done.
-
-A file is readable alone: beside the trace it names the edition, the episode's place in it, and the harness.
+The journal is append-only, with one JSON line per event, and survives kill -9: each line is written at once, and
+`fsync` against machine failures comes in batches. A line without newline is torn; reading ignores it, and the next
+append removes it. A trajectory is one compressed JSON file per finished episode, readable without any other file.
 """
 
 from __future__ import annotations
@@ -35,12 +31,12 @@ from finskillbench.runs.store.rows import check_row, intern_texts
 from finskillbench.runs.store.version import PART, code_version, write_atomic
 
 _LEVEL = 1
-"""Fastest compression: a trajectory of 35 KB takes 0.1 ms; level 9 takes 0.9 ms and saves 16 % of the bytes."""
+"""Fastest compression: 35 KB take 0.1 ms; level 9 takes 0.9 ms and saves 16 % of the bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trajectory:
-    """One episode with what is needed to read it alone; `edition` is a digest, `arguments` are those of the entry."""
+    """One episode, readable alone; `edition` is a digest, `arguments` are those of the model."""
 
     code_version: str = field(default_factory=code_version)
     edition: str
@@ -54,12 +50,12 @@ class Trajectory:
 
     @property
     def item(self) -> Item:
-        """The piece of work that the trajectory is of."""
+        """Item of the trajectory."""
         return Item(self.trace.model, self.arguments, self.trace.condition, self.trace.task_id, self.run_idx)
 
 
 def encode_trajectory(item: Item, episode: Episode, trace: Trace, *, edition_digest: str) -> bytes:
-    """The trajectory of `item` as JSON."""
+    """Encode a trajectory as JSON."""
     content = Trajectory(
         edition=edition_digest,
         domain=episode.skill,
@@ -70,40 +66,27 @@ def encode_trajectory(item: Item, episode: Episode, trace: Trace, *, edition_dig
         run_idx=item.run_idx,
         trace=trace,
     )
-    # orjson leaves out names with a _: what a model's adapter wants back is no part of a trajectory.
+    # orjson omits names that start with _, such as the state of a model adapter.
     return orjson.dumps(content)
 
 
 def compress_trajectory(data: bytes) -> bytes:
-    """An encoded trajectory as its file holds it; other threads run meanwhile."""
+    """Compress an encoded trajectory; releases the GIL."""
     return gzip.compress(data, _LEVEL, mtime=0)
 
 
 def write_trajectory(folder: Path, item: Item, data: bytes) -> None:
-    """Write a packed trajectory of `item` into the run folder; its own folder must exist.
-
-    The file is complete under its name or not there; the journal line comes after it.
-    """
+    """Write a compressed trajectory atomically, before its journal line; its folder must exist."""
     write_atomic(folder / item.trajectory, data)
 
 
 def _decode(data: bytes) -> Trajectory:
-    """A trajectory from the bytes of its file.
-
-    Raises
-    ------
-    OSError, EOFError, ValueError, zlib.error : they are damaged, or hold something else.
-    """
+    """Decode a file; raise OSError, EOFError, ValueError or zlib.error if it is damaged or not a trajectory."""
     return msgspec.json.decode(gzip.decompress(data), type=Trajectory)
 
 
 def read_trajectory(path: Path) -> Trajectory:
-    """Read a trajectory.
-
-    Raises
-    ------
-    InputError : the file is absent or damaged, or holds something else.
-    """
+    """Read a trajectory; raise `InputError` if the file is absent, damaged or not a trajectory."""
     try:
         return _decode(path.read_bytes())
     except msgspec.ValidationError as error:
@@ -113,7 +96,7 @@ def read_trajectory(path: Path) -> Trajectory:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what a killed process left half-written under `folder`."""
+    """Remove files that a killed process left incomplete."""
     for part in folder.rglob(f"*{PART}"):
         part.unlink(missing_ok=True)
 
@@ -122,19 +105,14 @@ JOURNAL = "journal.jsonl"
 SYNC_LINES = 64
 SYNC_SECONDS = 1.0
 _TAIL_BYTES = 64 * 1024
-"""How much of its end is read at first to find the last line, which holds 2 KB."""
+"""Bytes read first to find the last line, which takes about 2 KB."""
 
 _decoder = msgspec.json.Decoder(AnyEvent)
 
 
 @contextmanager
 def exclusive(folder: Path) -> Generator[None]:
-    """Hold the run folder for this process alone.
-
-    Raises
-    ------
-    InputError : another process is at work in it, or it cannot be written.
-    """
+    """Lock the run folder for this process; raise `InputError` if another one holds it or it cannot be written."""
     path = folder / "run.lock"
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -151,11 +129,9 @@ def exclusive(folder: Path) -> Generator[None]:
 
 
 class Journal:
-    """Appends to the journal of a run folder, which this process holds by `exclusive`.
+    """Appends to the journal of a run folder that this process has locked by `exclusive`.
 
-    Raises
-    ------
-    InputError : the file cannot be read or written.
+    All methods raise `InputError` if the file cannot be read or written, for example on a full disk.
     """
 
     def __init__(self, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -171,12 +147,7 @@ class Journal:
         self._synced = clock()
 
     def append(self, event: AnyEvent) -> None:
-        """Write one line at once; wait for the disk when a batch is full. A line that does not fit leaves nothing.
-
-        Raises
-        ------
-        InputError : the disk is full or gone.
-        """
+        """Write one line at once, and sync when a batch is full; a line that fails leaves no trace."""
         data = _line(event)
         before = os.fstat(self._file).st_size
         try:
@@ -191,7 +162,7 @@ class Journal:
             self.sync()
 
     def sync(self) -> None:
-        """Wait until the disk has every line; raise `InputError` where it cannot take them."""
+        """Wait until every line is on disk."""
         try:
             if self._pending:
                 os.fsync(self._file)
@@ -201,7 +172,6 @@ class Journal:
         self._synced = self._clock()
 
     def close(self) -> None:
-        """Sync and close; raise `InputError` where the disk cannot take the last lines."""
         try:
             self.sync()
         finally:
@@ -218,17 +188,15 @@ class Journal:
 
 
 def read_events(folder: Path) -> list[AnyEvent]:
-    """Read the journal of a run folder, oldest event first; raises as `events_of`."""
+    """Read the journal of a run folder, oldest event first; raises as `iterate_events`."""
     return list(iterate_events(folder))
 
 
 def iterate_events(folder: Path) -> Iterator[AnyEvent]:
-    """The events of the journal of a run folder one after another, oldest first; an absent one has none.
+    """Yield the events of a journal, oldest first; none if it is absent.
 
-    Raises
-    ------
-    InputError : a line is no event; the message names it. Only a last line that is not even JSON is taken for torn.
-        Or the folder was written by a version that kept a folder of journals, which would look like no journal at all.
+    Raises `InputError` if a line is not an event (a last line that is not JSON counts as torn), or for a folder of
+    journals from an earlier version.
     """
     if (folder / "journal").is_dir():
         raise InputError(
@@ -262,15 +230,9 @@ def _event(path: Path, number: int, line: bytes) -> AnyEvent:
 
 
 def read_history(folder: Path, *, allow_altered: bool = False) -> History:
-    """What the journal of a run folder comes to.
+    """Read the state that the journal of a run folder implies; raises as `read_events`.
 
-    Parameters
-    ----------
-    altered : whether rows that were altered after they were written are taken as well, to be judged again.
-
-    Raises
-    ------
-    InputError : as `read_events`; or the last row of an episode was altered.
+    Altered rows raise `InputError`, unless `allow_altered` admits them for rescoring.
     """
     found = replay_events(iterate_events(folder))
     if not allow_altered:
@@ -279,16 +241,16 @@ def read_history(folder: Path, *, allow_altered: bool = False) -> History:
 
 
 def check_rows(folder: Path, found: History) -> None:
-    """Refuse, as `InputError`, a history whose rows are not those that were written."""
+    """Raise `InputError` if a row was altered after it was written."""
     for row in found.rows.values():
         try:
             check_row(row)
         except ValueError as error:
-            raise InputError(f"{folder / JOURNAL}: {error}; judge the run again with rescore") from None
+            raise InputError(f"{folder / JOURNAL}: {error}; run finskillbench rescore") from None
 
 
 def write_events(folder: Path, events: Iterable[AnyEvent]) -> None:
-    """Write a whole journal into a folder that has none."""
+    """Write a complete journal into a folder without one."""
     version.write_atomic(folder / JOURNAL, b"".join(map(_line, events)))
 
 
@@ -297,9 +259,9 @@ def _line(event: AnyEvent) -> bytes:
 
 
 def _complete_bytes(path: Path) -> int:
-    """How many bytes are whole lines: what follows the last newline is torn, and so is a last line that is no JSON.
+    """Return the size of the complete lines, without text after the last newline or a last line that is not JSON.
 
-    Only the end of the file is read: the journal of a million episodes has two gigabytes.
+    Reads only the end of the file, since the journal of a million episodes has two gigabytes.
     """
     try:
         with path.open("rb") as file:

@@ -1,13 +1,10 @@
-"""`run.json`: what all rows of a run folder have in common, and what the folder was asked for so far.
+"""Record (`run.json`) and events of a run folder.
 
-A folder grows: each call adds to it what it asks for and the folder does not have. What must be the same for its rows
-to stand in one table is checked here: the edition, the scorers, the words of the prompts, and what a condition mounts.
-The version of the code is not: every row says its own.
+A folder grows: each call adds the episodes that it requests and the folder lacks. Edition, scorers, prompts and mounted
+skills must be equal for all rows; the version of the code may differ.
 
-What happens to the episodes of a run, as its journal tells it, and what follows: their rows, and what was spent.
-
-Kept in order and never altered: what an episode in flight has cost so far, its end or why it was dropped, and that it
-was judged again. So a killed process leaves open what it was paying for, and nothing is counted twice.
+Events are stored in order and never changed: expenses in flight, the end of an episode or the reason why it was
+dropped, and rescoring. A killed process leaves its expenses open, and nothing is counted twice.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ from finskillbench.errors import InputError
 from finskillbench.harness.model import FREE, Usage
 from finskillbench.harness.prompts.compose import wording_digest
 from finskillbench.harness.providers.prices import NO_CHARGE, Price
-from finskillbench.runs.plan.items import RunRequest, Item, Plan, requests_of, check_names, in_order, merge_requests
+from finskillbench.runs.plan.items import Item, Plan, RunRequest, check_names, in_order, merge_requests, requests_of
 from finskillbench.runs.store.rows import Row
 from finskillbench.runs.store.version import Validation, scorer_version, validation_of, write_atomic
 
@@ -37,7 +34,7 @@ KILLED = "killed"
 
 @dataclass(frozen=True, slots=True)
 class Expense:
-    """What an episode has cost: answered calls, their usage, and the upper bound in US dollars of unanswered ones."""
+    """Cost of an episode: answered calls, their usage, and an upper bound in US dollars for unanswered ones."""
 
     calls: int = 0
     usage: Usage = FREE
@@ -52,24 +49,21 @@ class Event(msgspec.Struct, frozen=True, tag_field="event", tag=str.lower):
 
 
 class Call(Event, frozen=True):
-    """Before and after each model call under a budget: what the episode has cost so far.
-
-    Before the call, the amount that is set aside for it is counted among the unanswered.
-    """
+    """Expenses of an episode before (reserve included, as unanswered) and after each model call under a budget."""
 
     item: Item
     expense: Expense
 
 
 class Finished(Event, frozen=True):
-    """An episode has ended and is judged; `lost_usd` bounds what its unanswered calls may have cost beside its row."""
+    """An episode has ended and is judged; `lost_usd` bounds the cost of unanswered calls, which its row omits."""
 
     row: Row
     lost_usd: float = 0.0
 
 
 class Dropped(Event, frozen=True):
-    """An episode was given up in flight, and why."""
+    """An episode was dropped in flight, for the reason `why`."""
 
     item: Item
     why: str
@@ -77,7 +71,7 @@ class Dropped(Event, frozen=True):
 
 
 class Rescored(Event, frozen=True):
-    """A finished episode was judged again; nothing was paid."""
+    """A finished episode was judged again, at no cost."""
 
     row: Row
 
@@ -87,10 +81,10 @@ AnyEvent = Call | Finished | Dropped | Rescored
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a journal comes to.
+    """State after the events of a journal.
 
-    `rows` holds the last row of each item (an episode that ended in an error is run again), `paid` the model and the
-    expense of everything that ended, and `open` the expense of what had not ended when the process did.
+    `rows` holds the last row of each item (errors are repeated), `paid` model and expense of everything that ended, and
+    `open` the expense of episodes that had not ended when the process did.
     """
 
     rows: dict[Item, Row] = field(default_factory=dict[Item, Row])
@@ -98,7 +92,6 @@ class History:
     open: dict[Item, Expense] = field(default_factory=dict[Item, Expense])
 
     def add(self, event: AnyEvent) -> None:
-        """Take the next event in."""
         match event:
             case Call(item=item, expense=expense):
                 self.open[item] = expense
@@ -115,22 +108,22 @@ class History:
                 self.rows[row.item] = row
 
     def killed(self) -> list[Dropped]:
-        """The events that close what a killed process left open, its call under way at the upper bound."""
+        """Return the events that close open episodes of a killed process, with calls in flight at their upper bound."""
         return [Dropped(item, KILLED, expense) for item, expense in self.open.items()]
 
     def amounts(self) -> list[tuple[str, Expense]]:
-        """The model and the expense of all that was begun."""
+        """Return model and expense of all attempts."""
         return [*self.paid, *((item.model, expense) for item, expense in self.open.items())]
 
     def spent(self, prices: Mapping[str, Price | None]) -> float:
-        """US dollars in all, tries that failed included; `prices` by model serve where the price was not known."""
+        """Return total US dollars, including failed attempts; `prices` by model apply where the cost is unknown."""
         return math.fsum(
             _cost(expense.usage, prices.get(model)) + expense.lost_usd for model, expense in self.amounts()
         )
 
 
 def replay_events(events: Iterable[AnyEvent]) -> History:
-    """What some events come to, in their order."""
+    """Return the state after some events, in their order."""
     result = History()
     for event in events:
         result.add(event)
@@ -141,14 +134,14 @@ def _cost(usage: Usage, price: Price | None) -> float:
     if usage.cost_usd is not None:
         return usage.paid_usd
     price = price or NO_CHARGE
-    # How much of the input was written to a cache stands in no row: taken at the dearer of the two prices.
+    # Rows lack cache writes, so assume the higher of both prices.
     written = (usage.input_tokens or 0) - (usage.cached_tokens or 0) if price.cache_write > price.input else 0
     return price.cost(replace(usage, cache_write_tokens=written))
 
 
 FILE = "run.json"
 _SHARED_FIELDS = ("edition_digest", "prompts_digest", "scorer_version", "mounts")
-"""What must be the same for all rows of a folder, as far as both sides have it."""
+"""Fields that must be equal for all rows of a folder, as far as both sides have them."""
 
 
 def _versions() -> dict[str, str]:
@@ -159,13 +152,12 @@ def _versions() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """What is known of all rows of a run folder.
+    """Properties that all rows of a run folder share.
 
-    `asked` is what was asked for, `places` are those of its tasks in the edition, and `mounts` the proof of
-    `finskillbench.harness.proof.prove_arms` by condition. Of the latest call: the folder of the edition, the verdict
-    of this user's `data validate` on it or None, the versions of this program and its libraries. Of all calls:
-    `sandbox`, the guards that every script ran under, where any are mounted, and `interpreters`, who runs the scripts
-    of skills that were given, by arm.
+    `asked` lists the requests, `places` the positions of their tasks in the edition, and `mounts` the proof of
+    `finskillbench.harness.proof.prove_arms` by condition. From the latest call: folder of the edition, this user's
+    `data validate` verdict on it or None, versions of this program and its libraries. From all calls: `sandbox`, the
+    guards of every script, and `interpreters` of user skills by condition.
     """
 
     edition_digest: str
@@ -181,21 +173,16 @@ class RunRecord:
     interpreters: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def items(self) -> tuple[Item, ...]:
-        """All that was asked for, in the order of a plan."""
+        """Return all requested items, in the order of a plan."""
         return self.in_order(frozenset[Item]().union(*(each.items() for each in self.asked)))
 
     def in_order(self, items: Iterable[Item]) -> tuple[Item, ...]:
-        """Items of this folder in the order of a plan.
-
-        Raises
-        ------
-        InputError : it was never asked for one of them.
-        """
+        """Sort items of this folder in the order of a plan; raise `InputError` if one was never requested."""
         try:
             return in_order(items, self.places)
         except KeyError as error:
             raise InputError(
-                f"{FILE}: the journal has rows of {error}, which was never asked for; restore it"
+                f"{FILE}: the journal has rows of {error}, which is not listed here; restore {FILE}"
             ) from None
 
 
@@ -206,7 +193,7 @@ def make_record(
     sandbox: Mapping[str, bool],
     interpreters: Mapping[str, str],
 ) -> RunRecord:
-    """The record of a folder with nothing but this plan."""
+    """Return the record of a folder with only this plan."""
     wanted = {episode.task_id for episode in plan.episodes}
     places = {episode.task_id: place for place, episode in enumerate(edition.episodes()) if episode.task_id in wanted}
     return RunRecord(
@@ -222,45 +209,40 @@ def make_record(
 
 
 def merge_record(folder: Path, record: RunRecord) -> RunRecord:
-    """The record of a folder after a call with a record of its own; nothing is written.
+    """Return the record of a folder after another call; nothing is written.
 
-    Raises
-    ------
-    InputError : the folder holds something else, its record is damaged, or they cannot stand in one folder.
+    Raises `InputError` if the folder holds something else, its record is damaged, or the records are incompatible.
     """
     try:
-        # One look at the folder: another process may be starting the same run in it.
-        entries = sorted(entry.name for entry in folder.iterdir())
+        # Read the folder once, since another process may start the same run in it.
+        names = sorted(entry.name for entry in folder.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return record
     except OSError as error:
         raise InputError(f"{folder}: cannot be read ({error.strerror}); choose another --out") from error
-    if FILE in entries:
+    if FILE in names:
         existing = read_record(folder)
         if differing := first_difference(existing, record):
             needs_rescoring = differing.startswith("scorer_version ")
             remedy = "judge it again with finskillbench rescore, or choose another --out"
-            raise InputError(f"{folder}: was run with another {differing}; {remedy if needs_rescoring else 'choose another --out'}")
+            raise InputError(
+                f"{folder}: was run with another {differing}; {remedy if needs_rescoring else 'choose another --out'}"
+            )
         return combine_records(existing, record)
-    foreign = [name for name in entries if name not in ("run.lock", f"{FILE}.part")]
+    foreign = [name for name in names if name not in ("run.lock", f"{FILE}.part")]
     if foreign:
-        raise InputError(f"{folder}: not empty and no run ({foreign[0]} is there); choose another --out")
+        raise InputError(f"{folder}: not empty and not a run folder (contains {foreign[0]}); choose another --out")
     return record
 
 
 def first_difference(old: RunRecord, new: RunRecord) -> str | None:
-    """What must be the same in one folder and is not, then and now."""
+    """Describe the first field that must be equal in one folder and differs, then and now; None if there is none."""
     then, now = ({name: getattr(record, name) for name in _SHARED_FIELDS} for record in (old, new))
     return next(iter(_differences(then, now)), None)
 
 
 def combine_records(old: RunRecord, new: RunRecord) -> RunRecord:
-    """The record of a folder with the rows of both.
-
-    Raises
-    ------
-    InputError : two items would share a file.
-    """
+    """Return the record of a folder with the rows of both; raise `InputError` if two items would share a file."""
     places = {**old.places, **new.places}
     record = replace(
         new,
@@ -275,7 +257,7 @@ def combine_records(old: RunRecord, new: RunRecord) -> RunRecord:
 
 
 def write_record(folder: Path, record: RunRecord) -> None:
-    """Write the record of a run folder, in place of the one that is there if that is another."""
+    """Write the record of a run folder, unless it is unchanged."""
     path = folder / FILE
     data = orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     if not path.exists() or path.read_bytes() != data:
@@ -283,12 +265,7 @@ def write_record(folder: Path, record: RunRecord) -> None:
 
 
 def read_record(folder: Path) -> RunRecord:
-    """Read the record of a run folder.
-
-    Raises
-    ------
-    InputError : it is absent, damaged, or no record.
-    """
+    """Read the record of a run folder; raise `InputError` if it is absent or damaged."""
     path = folder / FILE
     try:
         return msgspec.json.decode(path.read_bytes(), type=RunRecord)
@@ -297,17 +274,18 @@ def read_record(folder: Path) -> RunRecord:
 
 
 def _deep_merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """What either has, through all levels; where both have it they agree."""
+    """Merge nested objects; values that both have are equal."""
     return {
         **old,
         **{
-            name: _deep_merge(old[name], value) if _is_object(value) and name in old else value for name, value in new.items()
+            name: _deep_merge(old[name], value) if _is_object(value) and name in old else value
+            for name, value in new.items()
         },
     }
 
 
 def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Where both have something and it is not the same."""
+    """Describe the values that both have and that differ."""
     for key in (key for key in new if key in old):
         then, now = old[key], new[key]
         if _is_object(then) and _is_object(now):

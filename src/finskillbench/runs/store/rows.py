@@ -1,7 +1,4 @@
-"""Rows: one per episode x model x condition x repeat, with the names of the published results.
-
-What each column of `rows.parquet` holds: written into its Parquet fields, and listed in `docs/rows.md`.
-"""
+"""Rows, one per episode, model, condition and repeat, with the column names of the published results."""
 
 from __future__ import annotations
 
@@ -33,106 +30,112 @@ from finskillbench.runs.store.version import code_commit, code_version, scorer_v
 
 
 class RowColumn(NamedTuple):
-    """Unit (empty: none) and one phrase of meaning."""
+    """Unit (may be empty) and description of a column."""
 
     unit: str
     meaning: str
 
     def metadata(self) -> dict[str, str]:
-        """What is written into the Parquet field."""
+        """Return the metadata of the Parquet field."""
         return {"unit": self.unit, "meaning": self.meaning}
 
 
-_TIMES = "the three times add up to ended - started"
+_TIMES = "the three durations add up to ended - started"
 COLUMNS: Mapping[str, RowColumn] = {
     "model": RowColumn("", "name of the model, program or agent"),
-    "harness": RowColumn("", "whose loop it was: finskillbench (ours), hermes, python, mcp, handout, harbor"),
-    "provider": RowColumn("", "who served the model; null for programs and agents"),
-    "arguments": RowColumn("JSON", "what tells this entry of the model from others, such as seed, max_tokens and harness"),
+    "harness": RowColumn(
+        "", "the loop that ran the episode: finskillbench (built in), hermes, python, mcp, handout, harbor"
+    ),
+    "provider": RowColumn("", "provider that served the model; null for programs and agents"),
+    "arguments": RowColumn(
+        "JSON", "arguments that identify a configuration of the model, such as seed, max_tokens and harness"
+    ),
     "domain": RowColumn("", "field of work of the episode"),
-    "condition": RowColumn("", "arm: which skills the agent was given"),
-    "task_id": RowColumn("", "name of the episode in the edition"),
-    "sub_task": RowColumn("", "kind of episode"),
+    "condition": RowColumn("", "name of the condition: the skills available to the agent"),
+    "task_id": RowColumn("", "identifier of the episode in the edition"),
+    "sub_task": RowColumn("", "subtask of the episode"),
     "difficulty": RowColumn("", "easy, medium or hard"),
-    "cluster": RowColumn("", "what the episode shares with others of its subtask: a market date, a mandate, a company"),
-    "as_of_date": RowColumn("date", "day as of which the episode is asked"),
+    "cluster": RowColumn("", "object shared with other episodes of the subtask: a market date, a mandate, a company"),
+    "as_of_date": RowColumn("date", "date as of which the task is set"),
     "run_idx": RowColumn("", "repeat of the episode, from 0"),
-    "score": RowColumn("0 to 1", "under score_profile; null under status error and unjudged, never a zero"),
+    "score": RowColumn("0 to 1", "score under score_profile; null under status error and unjudged, never a zero"),
     "score_profile": RowColumn("", "first of certified, strict and paper that the subtask defines"),
-    "scores": RowColumn("0 to 1", "under each profile; null where it is not defined (paper may exceed 1)"),
-    "status": RowColumn("", "how the episode came out: scored, or why not"),
-    "valid_json": RowColumn("", "whether the answer was JSON of the right shape"),
+    "scores": RowColumn("0 to 1", "score under each profile; null where it is not defined (paper may exceed 1)"),
+    "status": RowColumn("", "scored, or the reason why there is no score"),
+    "valid_json": RowColumn("", "true if the answer is JSON of the right shape"),
     "scoring_method": RowColumn("", "verification method of the subtask"),
-    "scoring_details": RowColumn("JSON", "what the scorers measured"),
-    "signed": RowColumn("", "whether every part of the case is right; null where a case has no parts"),
+    "scoring_details": RowColumn("JSON", "measurements of the scorers"),
+    "signed": RowColumn("", "true if every part of the case is right; null where a case has no parts"),
     "traps": RowColumn("", "kind@place=avoided, fallen or unknown for each trap and control of the episode"),
     "episodes": RowColumn("calls", "the published name of turns"),
-    "turns": RowColumn("calls", "answered model calls; of an agent that does not tell them, its tool calls"),
+    "turns": RowColumn("calls", "answered model calls; tool calls for an agent that does not report model calls"),
     "total_input_tokens": RowColumn(
         "tokens", "input of all answered calls, cached ones included; null where any is unknown"
     ),
     "total_cached_tokens": RowColumn(
         "tokens", "part of the input that came from the provider's cache; null where unknown"
     ),
-    "total_output_tokens": RowColumn("tokens", "all that was generated, reasoning included; null where any is unknown"),
+    "total_output_tokens": RowColumn("tokens", "generated tokens, reasoning included; null where any is unknown"),
     "total_reasoning_tokens": RowColumn("tokens", "part of the output that was reasoning; null where unknown"),
-    "cost_usd": RowColumn("US dollars", "price of the answered calls, reused ones included; null where it is not known"),
+    "cost_usd": RowColumn("US dollars", "price of the answered calls, reused ones included; null where it is unknown"),
     "reused_calls": RowColumn("calls", "answered calls whose answer came from the response cache"),
-    "saved_usd": RowColumn("US dollars", "part of cost_usd that was not paid, since answers were reused"),
-    "served_models": RowColumn("", "names under which the provider says it answered"),
-    "skills_loaded": RowColumn("", "skills of which the agent read a document, in order"),
-    "scripts_run": RowColumn("", "scripts of skills that ran, in order"),
-    "tool_calls": RowColumn("calls", "tool calls that the agent made, also those after its submission"),
+    "saved_usd": RowColumn("US dollars", "part of cost_usd that was not paid because answers were reused"),
+    "served_models": RowColumn("", "model names that the provider reported in its answers"),
+    "skills_loaded": RowColumn("", "skills from which the agent read a document, in order"),
+    "scripts_run": RowColumn("", "skill scripts that ran, in order"),
+    "tool_calls": RowColumn("calls", "tool calls of the agent, including those after its submission"),
     "data_calls": RowColumn("calls", "calls that read data: get_task_data, read_table, query_xbrl"),
-    "error": RowColumn("", "words of the failure that ended the episode"),
-    "error_cause": RowColumn("", "cause of that failure, by the table of failures"),
-    "incidents": RowColumn("", "everything that went wrong, in order, by the table of failures"),
-    "retries": RowColumn("calls", "failed calls that were tried again"),
-    "started": RowColumn("UTC", "when the episode began; null where nobody looked at a clock"),
-    "ended": RowColumn("UTC", "when it was over"),
-    "latency_seconds": RowColumn("seconds", f"answered model calls and tools; of an agent all of its time; {_TIMES}"),
-    "queue_seconds": RowColumn("seconds", "waiting for a place under a rate limit, for the budget or for this process"),
-    "retry_seconds": RowColumn("seconds", "failed calls, and the waits before they were tried again"),
-    "edition": RowColumn("SHA-256", "of the edition"),
-    "mount": RowColumn("SHA-256", "of the arm with the packages that were given"),
+    "error": RowColumn("", "message of the failure that ended the episode"),
+    "error_cause": RowColumn("", "cause of that failure, from the table of failures"),
+    "incidents": RowColumn("", "all failures, in order, from the table of failures"),
+    "retries": RowColumn("calls", "failed calls that were repeated"),
+    "started": RowColumn("UTC", "start of the episode; null where no clock was read"),
+    "ended": RowColumn("UTC", "end of the episode"),
+    "latency_seconds": RowColumn("seconds", f"answered model calls and tools; for an agent its whole time; {_TIMES}"),
+    "queue_seconds": RowColumn("seconds", "waiting for a slot under a rate limit, for the budget or for this process"),
+    "retry_seconds": RowColumn("seconds", "failed calls, and the waits before they were repeated"),
+    "edition": RowColumn("SHA-256", "digest of the edition"),
+    "mount": RowColumn("SHA-256", "digest of the condition with its mounted packages"),
     "code_version": RowColumn("", "version of this package"),
-    "commit": RowColumn("Git", "commit of the code that ran; -dirty behind it where files differed; null if not known"),
-    "scorer_version": RowColumn("SHA-256", "first 12 digits, over the code that scores: scores of one are comparable"),
-    "answer_digest": RowColumn("SHA-256", "of the submitted text; null where there was none"),
-    "digest": RowColumn("SHA-256", "over the columns that decide a table: an altered row no longer fits it"),
+    "commit": RowColumn("Git", "commit of the code that ran; ends in -dirty if files differed; null if unknown"),
+    "scorer_version": RowColumn(
+        "SHA-256", "first 12 digits, over the scoring code: scores are comparable if it is equal"
+    ),
+    "answer_digest": RowColumn("SHA-256", "digest of the submitted text; null where there was none"),
+    "digest": RowColumn("SHA-256", "digest over the columns that decide a table; an altered row no longer matches it"),
 }
-"""Every column, in the order of the table."""
+"""All columns, in the order of the table."""
 
 
 ROWS = "rows.parquet"
 HEADLINE_ORDER = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
-"""`score` is that of the first of these profiles that the subtask defines; `score_profile` says which."""
+"""`score` uses the first of these profiles that the subtask defines; `score_profile` names it."""
 TIMINGS = ("started", "ended", "latency_seconds", "queue_seconds", "retry_seconds")
-"""Columns in which two runs of the same work may differ."""
+"""Columns in which equal runs may differ."""
 
 DIGEST_COLUMNS = (
     *("model", "harness", "arguments", "condition", "task_id", "sub_task", "run_idx", "edition", "mount"),
     *("answer_digest", "status", "valid_json", "scores", "score", "score_profile", "scoring_method", "scorer_version"),
     *("signed", "traps"),
 )
-"""Columns that decide a table, and that a row's digest covers."""
+"""Columns that decide a table and that the digest of a row covers."""
 
 _INTERNED_COLUMNS = (
     *("model", "harness", "provider", "arguments", "domain", "condition", "task_id", "sub_task", "difficulty"),
     *("cluster", "scoring_method", "edition", "mount", "code_version", "commit", "scorer_version"),
 )
-"""Texts that many rows have in common: 2 of the 5 KB of a row that was read."""
+"""Texts that many rows share: 2 of the 5 KB of a row in memory."""
 _CHUNK_ROWS = 10_000
 
 _OLDEST = pl.CompatLevel.oldest()
-"""String views are not yet read everywhere."""
+"""Not every reader supports string views."""
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One finished episode: its fields are the columns of `rows.parquet`, in this order; `COLUMNS` describes them."""
+    """One finished episode; fields are the columns of `rows.parquet`, in this order, described in `COLUMNS`."""
 
     model: str
     harness: str
@@ -188,12 +191,12 @@ class Row:
 
     @property
     def item(self) -> Item:
-        """The piece of work that the row is of."""
+        """Item of the row."""
         return Item(self.model, self.arguments, self.condition, self.task_id, self.run_idx)
 
     @property
     def usage(self) -> Usage:
-        """Tokens and price; how much of the input was written to a cache stands in no row."""
+        """Tokens and price; rows do not record how much input was written to a cache."""
         return Usage(
             input_tokens=self.total_input_tokens,
             cached_tokens=self.total_cached_tokens,
@@ -220,7 +223,7 @@ SCHEMA: Mapping[str, pl.DataType] = {name: _COLUMN_TYPES[kind] for name, kind in
 
 
 def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, method: str, edition_digest: str) -> Row:
-    """Build the row of one finished episode; `method` is the verification method of its subtask."""
+    """Return the row of a finished episode; `method` is the verification method of its subtask."""
     answer = trace.answer
     row = Row(
         model=item.model,
@@ -269,44 +272,38 @@ def make_row(item: Item, episode: Episode, trace: Trace, verdict: Verdict, *, me
 
 
 def with_verdict(row: Row, verdict: Verdict, method: str) -> Row:
-    """The row with another verdict."""
+    """Return the row with another verdict."""
     return with_digest(replace(row, **_verdict_columns(verdict, method)))
 
 
 def with_digest(row: Row) -> Row:
-    """The row with the digest of what it says."""
+    """Return the row with its digest."""
     return replace(row, digest=row_digest(row))
 
 
 def answer_digest(answer: str) -> str:
-    """SHA-256 of a submitted text."""
+    """Return the SHA-256 of a submitted text."""
     return hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def row_digest(row: Row) -> str:
-    """SHA-256 over the columns that decide a table: a score that somebody edited no longer fits it."""
+    """Return the SHA-256 over the columns that decide a table, which detects edited scores."""
     parts = [getattr(row, name) for name in DIGEST_COLUMNS]
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 
 def check_row(row: Row) -> None:
-    """Refuse a row that was altered after it was written, or that no scorer can have made.
-
-    Raises
-    ------
-    ValueError : its digest is of another row, or a score lies outside its range.
-    """
+    """Raise ValueError if a row does not match its digest or has a score out of range."""
     if row.digest != row_digest(row):
         raise ValueError(f"the row of {row.task_id} was altered")
     for profile, score in row.scores.items():
-        # A published ranked list may earn more than 1.
+        # A published ranked list may score above 1.
         most = math.inf if profile is Profile.PAPER else 1.0
         if score is not None and not (0.0 <= score <= most and math.isfinite(score)):
             raise ValueError(f"the row of {row.task_id} has a score of {score} under {profile}")
 
 
 def _verdict_columns(verdict: Verdict, method: str) -> dict[str, Any]:
-    """The columns that follow from a verdict alone."""
     scores = {profile: verdict.scores.get(profile) for profile in Profile}
     headline = next((profile for profile in HEADLINE_ORDER if scores[profile] is not None), None)
     judged: Mapping[str, Any] = {} if headline is None else verdict.details.get(headline.value, {})
@@ -327,19 +324,16 @@ def _verdict_columns(verdict: Verdict, method: str) -> dict[str, Any]:
 
 
 def to_frame(rows: Iterable[Row]) -> pl.DataFrame:
-    """Rows as a table with the columns of `SCHEMA`."""
+    """Return rows as a table with the columns of `SCHEMA`."""
     left, parts = iter(rows), [pl.DataFrame(schema=dict(SCHEMA))]
-    # Part by part: as dictionaries a million rows would take 4.5 GB, as a table they take one.
+    # In chunks: a million rows take 4.5 GB as dictionaries and one as a table.
     while records := [msgspec.to_builtins(row, builtin_types=(date, datetime)) for row in islice(left, _CHUNK_ROWS)]:
         parts.append(pl.DataFrame(records, schema=dict(SCHEMA), orient="row"))
     return pl.concat(parts, rechunk=True)
 
 
 def intern_texts(row: Row) -> None:
-    """Have a row that was read hold the texts that it has in common with others once for all of them.
-
-    The row stays what it is: each text is replaced by an equal one.
-    """
+    """Replace texts of a row that many rows share by interned copies."""
     for name in _INTERNED_COLUMNS:
         value = getattr(row, name)
         if value is not None:
@@ -347,11 +341,9 @@ def intern_texts(row: Row) -> None:
 
 
 def from_frame(frame: pl.DataFrame) -> list[Row]:
-    """The rows of a table with the columns of `SCHEMA`.
+    """Return the rows of a table with the columns of `SCHEMA`.
 
-    Raises
-    ------
-    ValueError : a column is absent or holds something else, or a row was altered.
+    Raises ValueError if a column is absent or has another type, or a row was altered.
     """
     rows = msgspec.convert(frame.to_dicts(), list[Row])
     for row in rows:
@@ -360,13 +352,13 @@ def from_frame(frame: pl.DataFrame) -> list[Row]:
 
 
 def write_rows(path: Path, frame: pl.DataFrame) -> None:
-    """Write the table as Parquet with the meanings of its columns, beside and then renamed."""
+    """Write the table atomically as Parquet with descriptions of its columns."""
     write_atomic(path, table_bytes(frame), durable=True)
 
 
 def table_bytes(frame: pl.DataFrame) -> bytes:
-    """The table as Parquet with the meanings of its columns."""
-    # pyarrow comes without types.
+    """Encode the table as Parquet with descriptions of its columns."""
+    # pyarrow has no types.
     arrow, parquet, table = cast("Any", pa), cast("Any", pq), cast("Any", frame.to_arrow(compat_level=_OLDEST))
     described = [field.with_metadata(COLUMNS[field.name].metadata()) for field in table.schema]
     buffer = io.BytesIO()

@@ -1,11 +1,7 @@
-"""Which code produced something: the package's version and commit, and digests over what of it decides an outcome.
+"""Versions of code, verdicts of `data validate`, and atomic writes.
 
-Verdicts of `data validate`, kept in the user's state folder: outside every edition, so that none states its own.
-
-A verdict is on the digest of an edition's files. It holds for a copy with fewer parts and for none with more, since
-labels that were withheld were not checked.
-
-Outputs that are never seen half-written: written beside, then renamed.
+Verdicts are kept in the user's state folder, so that no edition certifies itself. A verdict refers to the digest of an
+edition's files. It holds for a copy with fewer parts, but not with more, since withheld labels were not checked.
 """
 
 from __future__ import annotations
@@ -35,24 +31,16 @@ from finskillbench.errors import InputError
 from finskillbench.runs.store.code_digest import code_digest
 
 PART = ".part"
-"""Suffix of a file that is being written."""
+"""Suffix of an incomplete file."""
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _MAX_NAME = 120
 
 
 def write_atomic(path: Path, data: bytes, *, durable: bool = False) -> None:
-    """Write `data` to `path` so that a reader finds the old file or the new one, never a part.
+    """Write a file so that readers find the old or the new content, never a part; `durable` waits until it is on disk.
 
-    Parameters
-    ----------
-    path : where; its folder must exist.
-    data : the whole content.
-    durable : also wait until the disk has it.
-
-    Raises
-    ------
-    InputError : the file cannot be written.
+    The folder must exist. Raises `InputError` if the file cannot be written.
     """
     part = path.with_name(path.name + PART)
     try:
@@ -69,23 +57,23 @@ def write_atomic(path: Path, data: bytes, *, durable: bool = False) -> None:
 
 
 def remedy(error: OSError) -> str:
-    """What a user can do about a file that cannot be written."""
+    """Return advice for a file that cannot be written."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    return "free some space, then the same command goes on" if full else "choose a writable --out"
+    return "free some space, then rerun the command to resume" if full else "choose a writable --out"
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and its parents; raise `InputError` where that is not possible."""
+    """Create a folder and its parents; raise `InputError` if that fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{path}: cannot be made ({error.strerror}); {remedy(error)}") from error
+        raise InputError(f"{path}: cannot be created ({error.strerror}); {remedy(error)}") from error
 
 
 def file_name(text: str) -> str:
-    """A file name for `text`: the same text where it is safe and short, else cleaned with a digest behind it.
+    """Return a file name for `text`: the text itself if it is safe and short, else cleaned with a digest appended.
 
-    A `/`, as in the names of models, becomes a plain `-`; whoever files several texts checks that they differ.
+    A `/`, as in names of models, becomes `-`; callers must check that the names of several texts differ.
     """
     dashed = text.replace("/", "-")
     clean = _UNSAFE.sub("-", dashed)[:_MAX_NAME].lstrip(".")
@@ -95,26 +83,26 @@ def file_name(text: str) -> str:
 
 
 SCORERS = ("arrays.py", "domains", "engines", "episode.py", "runs/verdicts.py", "scoring")
-"""What decides a score, given an answer and its truth."""
+"""Code that decides a score, given an answer and its truth."""
 _EXCLUDED_FROM_DIGEST = ("catalog", "checks", "released.py", "skill")
-"""Files and folders of a domain that decide no score: a word mended in a SKILL.md leaves a run as it is."""
+"""Files and folders of a domain without influence on scores; changes in a SKILL.md keep the scorer version."""
 
 
 @cache
 def code_version() -> str:
-    """The version of this package, read once: reading it took a fifth of an episode of a program."""
+    """Return the version of this package; cached, since reading it took a fifth of a program's episode."""
     return version("finskillbench")
 
 
 @cache
 def code_commit() -> str | None:
-    """The commit of this code, as it was when first asked for; None where nobody knows.
+    """Return the commit of this code at the first call; None if unknown.
 
-    In a checkout it is that of the repository, with "-dirty" behind it where a file of the package differs from it or
-    is not in it. An installed package has the one that its installer noted (PEP 610), if it came out of a repository.
+    A checkout with changed or untracked files of the package appends "-dirty". For an installed package it is the
+    commit that its installer recorded (PEP 610).
     """
     package = Path(str(resources.files("finskillbench")))
-    # An installation within another project's repository is no checkout of this one.
+    # An installation inside the repository of another project is not a checkout.
     if _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None:
         commit, changed = _git(package, "rev-parse", "HEAD"), _git(package, "status", "--porcelain", "--", ".")
         return None if commit is None or changed is None else commit + ("-dirty" if changed else "")
@@ -130,14 +118,14 @@ class _Commit(msgspec.Struct):
 
 
 class _Origin(msgspec.Struct):
-    """What is read of PEP 610's `direct_url.json`."""
+    """Fields used from `direct_url.json` of PEP 610."""
 
     vcs_info: _Commit | None = None
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git prints of a folder; None where it fails, or is not there."""
-    # Variables of a git that runs around this process, as in a hook, would name another repository.
+    """Run git in a folder; return its output, or None if it fails or is not installed."""
+    # GIT_ variables, as set in a hook, would select another repository.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "-C", str(folder), *arguments]
     try:
@@ -149,10 +137,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 @cache
 def scorer_version() -> str:
-    """Return the first 12 hex digits of the digest over `SCORERS` and the modules of scorers from other packages.
-
-    Rows with the same version were judged by the same code; see `finskillbench.runs.store.code_digest`.
-    """
+    """Return 12 hex digits of the digest over `SCORERS` and scorer modules of other packages."""
     digest = code_digest(SCORERS, _EXCLUDED_FROM_DIGEST)
     external = _external_scorer_digests()
     if external:
@@ -161,10 +146,7 @@ def scorer_version() -> str:
 
 
 def _external_scorer_digests() -> list[bytes]:
-    """Return the digest of each package of another distribution in which a registered scorer is written, by its name.
-
-    A module outside of a package, and one of a namespace package, counts alone.
-    """
+    """Return the digest of each other package that registers a scorer, with its name; single modules count alone."""
     modules = {_module_of(scorer) for subtask in subtasks() for scorer in subtask.scorers.values()}
     digests: dict[str, str] = {}
     for module in modules:
@@ -179,7 +161,7 @@ def _external_scorer_digests() -> list[bytes]:
 
 
 def _module_of(scorer: Scorer) -> str:
-    """The module in which a scorer is written: of a function, of a class with `__call__`, or below a `partial`."""
+    """Return the module that defines a scorer: a function, a class with `__call__`, or the target of a `partial`."""
     while isinstance(scorer, partial):
         scorer = scorer.func
     return scorer.__module__
@@ -187,7 +169,7 @@ def _module_of(scorer: Scorer) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """One verdict: the files, their source, the suites and withheld parts that were there, the time, the version."""
+    """One verdict: files, source, available suites and withheld parts, time, version."""
 
     digest: str
     source: str
@@ -198,22 +180,17 @@ class Validation:
     version: str
 
     def covers(self, other: Validation) -> bool:
-        """Return True if this verdict checked all that another covers."""
+        """Return True if this verdict checked everything that the other covers."""
         same = (self.digest, self.source) == (other.digest, other.source)
         return same and {*other.suites} <= {*self.suites} and {*other.parts} <= {*self.parts}
 
     def __str__(self) -> str:
         state = "passed" if self.passed else "failed"
-        return f"{state} here on {self.when:%Y-%m-%d} by version {self.version}, digest {self.digest[:12]}"
+        return f"{state} on this machine on {self.when:%Y-%m-%d} by version {self.version}, digest {self.digest[:12]}"
 
 
 def save_validation(edition: Edition, *, passed: bool) -> Validation:
-    """Keep the verdict on an edition.
-
-    Raises
-    ------
-    InputError : the state folder cannot be written.
-    """
+    """Save the verdict on an edition; raise `InputError` if the state folder cannot be written."""
     found = _verdict(edition, passed=passed)
     make_folder(_folder())
     scope_digest = hashlib.sha256(msgspec.json.encode((found.source, found.suites, found.parts))).hexdigest()
@@ -222,17 +199,17 @@ def save_validation(edition: Edition, *, passed: bool) -> Validation:
 
 
 def validation_of(edition: Edition) -> Validation | None:
-    """The latest verdict of this user on all of an edition; None where there is none."""
+    """Return this user's latest verdict on all of an edition, or None."""
     saved = list(_saved_validations(edition.digest))
     covering = [each for each in saved if each.covers(_verdict(edition, passed=False))]
     return max(covering, key=lambda each: each.when, default=None)
 
 
 def validation_text(edition: Edition) -> str:
-    """The latest verdict in words, or the command that makes one."""
+    """Describe the latest verdict, or name the command that makes one."""
     found = validation_of(edition)
     command = f"finskillbench data validate {edition.path}"
-    return f"not here, digest {edition.digest[:12]}; {command}" if found is None else str(found)
+    return f"not on this machine, digest {edition.digest[:12]}; run {command}" if found is None else str(found)
 
 
 def _verdict(edition: Edition, *, passed: bool) -> Validation:
@@ -257,4 +234,4 @@ def _saved_validations(digest: str) -> Iterator[Validation]:
         try:
             yield msgspec.json.decode(path.read_bytes(), type=Validation)
         except (OSError, ValueError):
-            continue  # of another version, or damaged: as if it was not there
+            continue  # of another version, or damaged

@@ -17,8 +17,8 @@ from finskillbench.edition import Edition
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.runs.execute.run import run
-from finskillbench.runs.postprocess.failures import Known, explain, failures_of, use_of
-from finskillbench.runs.postprocess.failures.attempt import subtask_called
+from finskillbench.runs.postprocess.failures import LabelledTask, explain_failure, failures_of, use_of
+from finskillbench.runs.postprocess.failures.attempt import find_subtask
 from finskillbench.runs.store.journal import read_trajectory
 from finskillbench.runs.store.version import file_name
 from finskillbench.scoring.strict_json import parse_submission
@@ -70,7 +70,7 @@ def test_keys_are_judged_without_the_truth(synthetic_edition: Edition, tmp_path:
     task = played(synthetic_edition, tmp_path / "run", misnamed(2))
     path = tmp_path / "run" / "trajectories" / "scripted-one__no_skill" / f"{file_name(task)}__0.json.gz"
     (line,) = failures_of(tmp_path / "run").to_dicts()
-    alone = explain(read_trajectory(path), Status.SCORED)
+    alone = explain_failure(read_trajectory(path), Status.SCORED)
     assert alone.causes == ("wrong_keys",)
     assert alone.evidence == line["evidence"]
     assert "result" in alone.evidence
@@ -88,12 +88,12 @@ def test_a_subtask_brings_causes_of_its_own(
     changed = replace(domains.subtask_named(SUBTASK), examples=Examples(misreadings=lambda task_input: [trap]))
     episode = next(each for each in synthetic_edition.episodes([SUBTASK]) if each.task_id == task)
     monkeypatch.setitem(domains._subtasks_by_name(), SUBTASK, changed)
-    subtask_called.cache_clear()
+    find_subtask.cache_clear()
     try:
-        known = Known(synthetic_edition.truth(task), synthetic_edition.full_input(episode))
-        found = explain(trajectory, Status.SCORED, known)
+        known = LabelledTask(synthetic_edition.truth(task), synthetic_edition.full_input(episode))
+        found = explain_failure(trajectory, Status.SCORED, known)
     finally:
-        subtask_called.cache_clear()
+        find_subtask.cache_clear()
     assert found.cause == "shock_doubled"
     assert "a shock that was counted twice" in found.evidence
 
@@ -129,14 +129,14 @@ def test_no_answer_is_too_strange(wrong: Path, synthetic_edition: Edition, answe
     trajectory = read_trajectory(next(wrong.glob("trajectories/*/*.json.gz")))
     task = trajectory.item.task_id
     episode = next(each for each in synthetic_edition.episodes([SUBTASK]) if each.task_id == task)
-    known = Known(synthetic_edition.truth(task), synthetic_edition.full_input(episode))
+    known = LabelledTask(synthetic_edition.truth(task), synthetic_edition.full_input(episode))
     strange = replace(trajectory, trace=replace(trajectory.trace, answer=answer))
     for given in (known, None):
-        found = explain(strange, Status.SCORED, given)
+        found = explain_failure(strange, Status.SCORED, given)
         assert found.causes
         assert found.evidence.encode()
     silent = replace(trajectory, trace=replace(trajectory.trace, messages=(), tool_calls=()))
-    assert explain(silent, Status.SCORED, known).causes
+    assert explain_failure(silent, Status.SCORED, known).causes
 
 
 def other_limit(scene: Scene) -> list[Step]:

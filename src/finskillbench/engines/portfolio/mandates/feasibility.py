@@ -50,7 +50,7 @@ def limit_set(problem: PortfolioProblem, limit: str) -> float:
     value = getattr(limits, limit) if limit in WAIVABLE else None
     if not isinstance(value, float):
         raise InputError(
-            f"{describe_value(limit)} is no limit that the mandate sets as one number; choose one that it does"
+            f"{describe_value(limit)} is not a limit that the mandate sets as one number; choose one that is"
         )
     return value
 

@@ -1,21 +1,18 @@
-"""Why episodes failed, by rule, from their trajectories; and how the output of scripts was used.
+"""Explain failed episodes from their trajectories, and measure how script outputs were used."""
 
-`failures_of` a run, `use_of` a run; `explain` a single trajectory.
-"""
-
-from finskillbench.runs.postprocess.failures.attempt import Known
-from finskillbench.runs.postprocess.failures.counts import MEANINGS, FailureCause, meaning, place_of
-from finskillbench.runs.postprocess.failures.runs import Failure, explain, failures_of, rows_of, use_of
+from finskillbench.runs.postprocess.failures.attempt import LabelledTask
+from finskillbench.runs.postprocess.failures.counts import MEANINGS, FailureCause, cause_rank, meaning
+from finskillbench.runs.postprocess.failures.runs import Failure, explain_failure, failures_of, rows_of, use_of
 
 __all__ = [
     "MEANINGS",
     "Failure",
     "FailureCause",
-    "Known",
-    "explain",
+    "LabelledTask",
+    "cause_rank",
+    "explain_failure",
     "failures_of",
     "meaning",
-    "place_of",
     "rows_of",
     "use_of",
 ]

@@ -1,7 +1,4 @@
-"""How often each cause applies, and which episodes are examples of it.
-
-The causes of failure, in the order in which they would have to be mended.
-"""
+"""Causes of failure, their counts and examples."""
 
 from __future__ import annotations
 
@@ -17,10 +14,10 @@ from finskillbench.runs.plan.items import Item, condition_rank
 
 
 class FailureCause(StrEnum):
-    """Why an episode did not earn full marks; the first that applies is the primary one.
+    """Cause of less than full marks, in the order of fixing; the first that applies is the primary one.
 
-    What comes earlier hides what comes later: where nothing was submitted nobody can say what was computed. A subtask's
-    own causes (`Examples.misreadings`) stand where `wrong_period` does.
+    Earlier causes hide later ones: without a submission, for example, its values are unknown. A subtask's own causes
+    (`Examples.misreadings`) rank with `wrong_period`.
     """
 
     HARNESS_ERROR = "harness_error"
@@ -51,36 +48,36 @@ MEANINGS: Mapping[FailureCause, str] = {
     FailureCause.TOOL_ERROR_LOOP: "the same failing call three times or more",
     FailureCause.OUT_OF_TURNS: "turns or calls used up without a submission",
     FailureCause.OUT_OF_BUDGET: "tokens, time or the model's context used up without a submission",
-    FailureCause.STOPPED_EARLY: "ended by itself without a submission",
-    FailureCause.MALFORMED_JSON: "the submission is no JSON object",
-    FailureCause.WRONG_KEYS: "other keys, or other types of values, than the schema's",
-    FailureCause.EMPTY_ANSWER: "every value is null, or nothing is there",
-    FailureCause.SKILL_NOT_LOADED: "the skill of the task was on offer and not loaded",
+    FailureCause.STOPPED_EARLY: "the agent ended without a submission",
+    FailureCause.MALFORMED_JSON: "the submission is not a JSON object",
+    FailureCause.WRONG_KEYS: "keys or types of values differ from the schema",
+    FailureCause.EMPTY_ANSWER: "every value is null, or the answer is empty",
+    FailureCause.SKILL_NOT_LOADED: "the skill of the task was available and not loaded",
     FailureCause.SKILL_IGNORED: "the skill was loaded and no script run, or the script's right result not submitted",
-    FailureCause.WRONG_SCRIPT: "scripts were run, and never the one of the task",
-    FailureCause.WRONG_FIELD: "the script of the task got a wrong field, or lacked one",
-    FailureCause.PRECISION_LOST: "numbers were rounded or cut off, in the answer or on the way into a script",
+    FailureCause.WRONG_SCRIPT: "scripts were run, but never the one of the task",
+    FailureCause.WRONG_FIELD: "the script of the task got a wrong field or lacked one",
+    FailureCause.PRECISION_LOST: "numbers were rounded or truncated, in the answer or in the input of a script",
     FailureCause.WRONG_UNIT: "numbers are off by a factor of units or by the sign",
     FailureCause.WRONG_PERIOD: "the answer is that of another period on file",
-    FailureCause.LOOK_AHEAD: "a tool was asked for what lies after the task's date",
+    FailureCause.LOOK_AHEAD: "a tool was queried for data after the task's date",
     FailureCause.DATA_NOT_READ: "fields that the prompt does not print were never read",
-    FailureCause.WRONG_CHOICE: "verdicts, names or counts are wrong, and every other number right",
+    FailureCause.WRONG_CHOICE: "verdicts, names or counts are wrong, and every other number is right",
     FailureCause.ARITHMETIC: "numbers are wrong, and nothing above explains them",
-    FailureCause.PARTIAL_ANSWER: "some parts are right, others left out or null",
-    FailureCause.UNEXPLAINED: "no rule that could be tried explains it",
+    FailureCause.PARTIAL_ANSWER: "some parts are right, others omitted or null",
+    FailureCause.UNEXPLAINED: "no applicable rule explains it",
 }
-"""What each cause means, in one phrase."""
+"""Description of each cause."""
 
 _PLACES = {cause.value: place for place, cause in enumerate(FailureCause)}
 
 
-def place_of(cause: str) -> tuple[int, str]:
-    """Where a cause stands among others; one of a subtask's own stands with `wrong_period`."""
+def cause_rank(cause: str) -> tuple[int, str]:
+    """Sort key of a cause; a subtask's own causes rank with `wrong_period`."""
     return _PLACES.get(cause, _PLACES[FailureCause.WRONG_PERIOD]), cause
 
 
 def meaning(cause: str) -> str:
-    """What a cause means; one of a subtask's own says it by its name."""
+    """Describe a cause; the name of a subtask's own cause is its description."""
     return MEANINGS[FailureCause(cause)] if cause in _PLACES else cause.replace("_", " ")
 
 
@@ -88,7 +85,7 @@ _GROUP = ["model", "arguments", "cause", "condition"]
 
 
 class _Example(NamedTuple):
-    """An episode that failed by a cause, what was found, and the command that shows it."""
+    """Failed episode with its primary cause, the evidence, and the command that shows it."""
 
     cause: str
     model: str
@@ -99,35 +96,28 @@ class _Example(NamedTuple):
 
 
 def count_causes(failures: pl.DataFrame) -> pl.DataFrame:
-    """How often each cause is the primary one, and how often it applies at all.
+    """Count episodes by primary cause (`primary`) and by any cause (`applies`), from the result of `failures_of`.
 
-    Parameters
-    ----------
-    failures : as `failures_of` returns them.
-
-    Returns
-    -------
-    model, arguments, cause, condition, `primary` and `applies`, the numbers of episodes; entries in the order in which
-    they come, causes in that of `FailureCause`.
+    Rows are per model, arguments, cause and condition; models in order of appearance, causes in that of `FailureCause`.
     """
     applies = failures.drop("cause").explode("causes").rename({"causes": "cause"})
     counted = applies.group_by(_GROUP).agg(applies=pl.len().cast(pl.Int64))
     first = failures.group_by(_GROUP).agg(primary=pl.len().cast(pl.Int64))
     both = counted.join(first, on=_GROUP, how="left").with_columns(pl.col("primary").fill_null(0))
-    entries = {
-        entry: place
-        for place, entry in enumerate(failures.select("model", "arguments").unique(maintain_order=True).iter_rows())
+    model_order = {
+        key: index
+        for index, key in enumerate(failures.select("model", "arguments").unique(maintain_order=True).iter_rows())
     }
     lines = sorted(
         both.select(*_GROUP, "primary", "applies").rows(),
-        key=lambda line: (entries[line[0], line[1]], place_of(line[2]), condition_rank(line[3])),
+        key=lambda line: (model_order[line[0], line[1]], cause_rank(line[2]), condition_rank(line[3])),
     )
     return pl.DataFrame(lines, schema=both.select(*_GROUP, "primary", "applies").schema, orient="row")
 
 
 def examples(run_folder: Path, failures: pl.DataFrame, most: int) -> Iterator[_Example]:
-    """So many episodes of each primary cause, of as many subtasks as there are, in the order of causes."""
-    for cause in sorted(failures["cause"].unique(), key=place_of):
+    """Yield up to `most` episodes per primary cause, from as many subtasks as possible, in the order of causes."""
+    for cause in sorted(failures["cause"].unique(), key=cause_rank):
         lines = failures.filter(pl.col("cause") == cause)
         varied = lines.with_columns(turn=pl.int_range(pl.len()).over("sub_task")).sort("turn", maintain_order=True)
         for line in varied.head(most).iter_rows(named=True):
@@ -142,16 +132,16 @@ def examples(run_folder: Path, failures: pl.DataFrame, most: int) -> Iterator[_E
 
 
 def show_command(run_folder: Path, line: dict[str, Any]) -> str:
-    """The command that shows the episode of a line of `failures_of`."""
-    if line["arguments"] != NO_ARGUMENTS:  # `show` tells entries of one model apart by their files
+    """Return the command that shows the episode of a line of `failures_of`."""
+    if line["arguments"] != NO_ARGUMENTS:  # `show` separates arguments of one model by file only
         item = Item(*(line[name] for name in ("model", "arguments", "condition", "task_id", "run_idx")))
         return f"finskillbench show {run_folder / item.trajectory}"
     which = f"--model {line['model']} --condition {line['condition']} --run-idx {line['run_idx']}"
     return f"finskillbench show {run_folder} {line['task_id']} {which}"
 
 
-def chosen(failures: pl.DataFrame, models: Sequence[str], conditions: Sequence[str]) -> pl.DataFrame:
-    """The failures of some models and conditions; all where none is named."""
+def select_failures(failures: pl.DataFrame, models: Sequence[str], conditions: Sequence[str]) -> pl.DataFrame:
+    """Return the failures of some models and conditions; all if none is named."""
     for column, names in (("model", models), ("condition", conditions)):
         if names:
             failures = failures.filter(pl.col(column).is_in(list(names)))

@@ -1,7 +1,4 @@
-"""The failures of a whole run as a table, and how its scripts' outputs were used.
-
-One trajectory that did not earn full marks: every cause that applies, the primary one first.
-"""
+"""Tables of failures and of script use in a run, and the explanation of one trajectory."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ from finskillbench.edition.store import MANIFEST
 from finskillbench.episode import Episode, Profile, Status
 from finskillbench.errors import InputError
 from finskillbench.garbage import relaxed_gc
-from finskillbench.runs.postprocess.failures.attempt import Attempt, Known, OutputUse, output_use
-from finskillbench.runs.postprocess.failures.counts import place_of
+from finskillbench.runs.postprocess.failures.attempt import FinishedAttempt, LabelledTask, OutputUse, output_use
+from finskillbench.runs.postprocess.failures.counts import cause_rank
 from finskillbench.runs.postprocess.failures.rules import RULES
-from finskillbench.runs.postprocess.failures.rules.matching import Found
+from finskillbench.runs.postprocess.failures.rules.matching import DetectedCause
 from finskillbench.runs.postprocess.rescore import read_run
 from finskillbench.runs.store.journal import Trajectory, read_history, read_trajectory
 from finskillbench.runs.store.rows import Row
@@ -27,13 +24,12 @@ from finskillbench.runs.store.rows import Row
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why one episode did not earn full marks.
+    """Causes of one failed episode.
 
-    cause : the primary one, by the order of `FailureCause`.
-    causes : all that apply, in that order.
-    evidence : one sentence with the values, of the primary cause.
-    output_use : what of the scripts' outputs was submitted.
-    not_tried : causes that no rule could look for without the edition's truth.
+    cause, causes : primary cause and all causes, in the order of `FailureCause`.
+    evidence : one sentence with values for the primary cause.
+    output_use : use of script outputs in the submission.
+    not_tried : causes that need the edition's truth.
     """
 
     cause: str
@@ -43,32 +39,25 @@ class Failure:
     not_tried: tuple[str, ...]
 
 
-def explain(trajectory: Trajectory, status: Status, known: Known | None = None) -> Failure:
-    """Say why an episode that did not earn full marks failed; whether it did is for its row to say.
-
-    Parameters
-    ----------
-    trajectory : what was said and done.
-    status : that of its row.
-    known : what its edition knows of the task; without it the rules that need a label are left out.
-    """
-    attempt = Attempt(trajectory, status, known)
-    found: list[Found] = []
+def explain_failure(trajectory: Trajectory, status: Status, task: LabelledTask | None = None) -> Failure:
+    """Explain an episode without full marks, given the status of its row; without `task`, omit rules on the label."""
+    attempt = FinishedAttempt(trajectory, status, task)
+    found: list[DetectedCause] = []
     not_tried: set[str] = set()
     for rule in RULES:
-        if rule.needs_truth and known is None:
+        if rule.needs_truth and task is None:
             not_tried.update(rule.causes)
         else:
             found.extend(rule.find(attempt, found))
-    found.sort(key=lambda each: place_of(each.cause))
+    found.sort(key=lambda each: cause_rank(each.cause))
     causes = tuple(dict.fromkeys(each.cause for each in found))
     return Failure(
         cause=causes[0],
         causes=causes,
-        # Names that a model wrote may hold what no text file can.
+        # Names written by a model may contain characters that no text file can.
         evidence=found[0].evidence.encode("utf-8", "backslashreplace").decode(),
         output_use=output_use(attempt.answer, attempt.runs),
-        not_tried=tuple(sorted(not_tried - set(causes), key=place_of)),
+        not_tried=tuple(sorted(not_tried - set(causes), key=cause_rank)),
     )
 
 
@@ -92,18 +81,17 @@ USE = {**_KEYS, "skill_loaded": pl.Boolean, "script_run": pl.Boolean, "output_us
 
 
 def failures_of(run_folder: Path, edition: Edition | Path | None = None) -> pl.DataFrame:
-    """Why the episodes of a run failed: a line for each whose row is not fully right.
+    """Explain each episode of a run without full marks.
 
     Parameters
     ----------
-    run_folder : the folder of a run, with its trajectories.
-    edition : the one it was run on; None takes the one that the run was made from, if it is still there. Without its
-        truth the rules that need it are not tried, and `not_tried` names their causes.
+    run_folder : run folder with trajectories.
+    edition : edition of the run; None: the folder that the run used, if it still exists. Without truth, rules that need
+        it are omitted and `not_tried` lists their causes.
 
     Returns
     -------
-    The columns of `FAILURES`, in the order of the plan: the keys of the row, its domain, subtask, status and score
-    (certified where there is one), then those of `Failure`.
+    Table with the columns of `FAILURES`, in the order of the plan; `score` is certified if available.
 
     Raises
     ------
@@ -111,68 +99,57 @@ def failures_of(run_folder: Path, edition: Edition | Path | None = None) -> pl.D
     """
     found = edition_of(run_folder, edition)
     failed = [row for row in rows_of(run_folder) if not is_right(row)]
-    known: dict[str, Known] = {}
+    tasks: dict[str, LabelledTask] = {}
     if found is not None:
         wanted = {row.task_id for row in failed}
-        known = {each.task_id: known_of(found, each) for each in found.episodes() if each.task_id in wanted}
+        tasks = {each.task_id: labelled_task(found, each) for each in found.episodes() if each.task_id in wanted}
     lines: list[tuple[object, ...]] = []
     with relaxed_gc():
         for row in failed:
-            failure = explain(trajectory_of(run_folder, row), row.status, known.get(row.task_id))
+            failure = explain_failure(trajectory_of(run_folder, row), row.status, tasks.get(row.task_id))
             lines.append((*_key(row), row.domain, row.sub_task, row.status.value, _certified(row), *_values(failure)))
     return _frame(lines, FAILURES)
 
 
 def use_of(run_folder: Path) -> pl.DataFrame:
-    """How skills were used in a run: a line for each row, right or wrong, with the columns of `USE`.
+    """Tabulate the use of skills, one line per row, with the columns of `USE`; see `attempt.output_use`.
 
-    `output_use` is "unchanged", "altered" or "none", as of `calls.output_use`.
-
-    Raises
-    ------
-    InputError : no run, or a trajectory that is missing, damaged or of another episode.
+    Raises `InputError` if there is no run, or a trajectory is missing, damaged or of another episode.
     """
     lines: list[tuple[object, ...]] = []
     with relaxed_gc():
         for row in rows_of(run_folder):
             use = "none"
-            if row.scripts_run:  # no other trajectory holds an output
-                attempt = Attempt(trajectory_of(run_folder, row), row.status)
+            if row.scripts_run:  # other trajectories have no outputs
+                attempt = FinishedAttempt(trajectory_of(run_folder, row), row.status)
                 use = output_use(attempt.answer, attempt.runs)
             lines.append((*_key(row), bool(row.skills_loaded), bool(row.scripts_run), use))
     return _frame(lines, USE)
 
 
 def rows_of(run_folder: Path) -> list[Row]:
-    """The rows of a run in the order of its plan.
-
-    Raises
-    ------
-    InputError : no run, or its journal is damaged or was altered.
-    """
+    """Return the rows of a run in the order of its plan; raise `InputError` for a damaged or altered journal."""
     record = read_run(run_folder)
     rows = read_history(run_folder).rows
     return [rows[item] for item in record.in_order(rows)]
 
 
 def is_right(row: Row) -> bool:
-    """Whether a row earned full marks: under `certified`, or the first profile that its subtask has."""
+    """Return True if a row has full marks under `certified`, else under its own profile."""
     score = _certified(row)
     return row.status is Status.SCORED and score is not None and score >= FULL_MARKS
 
 
 def _certified(row: Row) -> float | None:
-    """The score under `certified`, else the row's own; None under the status `error`."""
+    """Return the score under `certified`, else the score of the row; None for errors."""
     score = row.scores.get(Profile.CERTIFIED)
     return row.score if score is None else score
 
 
 def edition_of(run_folder: Path, edition: Edition | Path | None) -> Edition | None:
-    """The edition of a run with its truth; None where it is no longer there, was replaced, or has no truth.
+    """Return the edition of a run with its truth; None if it is gone, replaced or without truth.
 
-    Raises
-    ------
-    InputError : the edition that was named is another one.
+    Raises `InputError` if the named edition is not that of the run.
     """
     record = read_run(run_folder)
     if isinstance(edition, Edition):
@@ -192,18 +169,13 @@ def edition_of(run_folder: Path, edition: Edition | Path | None) -> Edition | No
     return found if found.has_truth else None
 
 
-def known_of(edition: Edition, episode: Episode) -> Known:
-    """What an edition with its truth knows of an episode."""
-    return Known(edition.truth(episode.task_id), edition.full_input(episode))
+def labelled_task(edition: Edition, episode: Episode) -> LabelledTask:
+    """Return label and input of an episode."""
+    return LabelledTask(edition.truth(episode.task_id), edition.full_input(episode))
 
 
 def trajectory_of(run_folder: Path, row: Row) -> Trajectory:
-    """The trajectory of a row.
-
-    Raises
-    ------
-    InputError : it is missing, damaged or of another episode.
-    """
+    """Read the trajectory of a row; raise `InputError` if it is missing, damaged or of another episode."""
     path = run_folder / row.item.trajectory
     trajectory = read_trajectory(path)
     if (trajectory.item, trajectory.edition) != (row.item, row.edition):
@@ -212,7 +184,7 @@ def trajectory_of(run_folder: Path, row: Row) -> Trajectory:
 
 
 def _frame(lines: Sequence[Sequence[object]], schema: Mapping[str, type[pl.DataType] | pl.DataType]) -> pl.DataFrame:
-    """A table of lines; by columns, as Polars takes rows with lists one by one."""
+    """Build the table by columns, since Polars takes rows with lists one by one."""
     return pl.DataFrame(
         {name: [line[place] for line in lines] for place, name in enumerate(schema)}, schema=dict(schema)
     )

@@ -53,7 +53,7 @@ def suspended(ledger: FundLedger, where: str, rng: np.random.Generator) -> tuple
     indication = round(float(closes[-1]) * (1 + float(rng.uniform(0.03, 0.09)) * (1 if rng.random() < 0.5 else -1)), 4)
     units = ledger.units(where)
     planted = Planted(STALE, where, False, "price", float(closes[-1]) * units, indication * units)
-    return ledger.with_quotes(where, replace(quotes, closes=closes, volumes=volumes, second=indication)), planted
+    return ledger.with_quotes(where, replace(quotes, closes=closes, volumes=volumes, secondary_close=indication)), planted
 
 
 def _wrong_unit(ledger: FundLedger, where: str, rng: np.random.Generator) -> tuple[FundLedger, Planted]:
@@ -71,7 +71,7 @@ def other_unit(ledger: FundLedger, where: str, rng: np.random.Generator) -> tupl
     quotes = ledger.quotes[where]
     close = float(quotes.closes[-1])
     planted = Planted(UNIT, where, False, "price", close * ledger.units(where), close * ledger.fx["GBP"])
-    return ledger.with_quotes(where, replace(quotes, second_currency="GBP")), planted
+    return ledger.with_quotes(where, replace(quotes, secondary_currency="GBP")), planted
 
 
 def _another(ledger: FundLedger, sector: str, rng: np.random.Generator) -> str:

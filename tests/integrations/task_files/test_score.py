@@ -35,7 +35,7 @@ def test_a_bad_line_is_named_and_nothing_is_written(
 
 def test_places_that_cannot_take_the_rows(edition: Path, answers: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = answers.read_text()
-    for out, printed in ((answers, "is the file of submissions itself"), (edition, "is a folder"), (answers / "x", "")):
+    for out, printed in ((answers, "is the file of submissions"), (edition, "is a folder"), (answers / "x", "")):
         assert cli.main(["score", str(edition), str(answers), "--out", str(out)]) == 2
         line = capsys.readouterr().err.splitlines()[-1]
         assert line.startswith(f"error: {out}: {printed}")

@@ -21,8 +21,8 @@ from finskillbench.edition.withheld import export_public
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import InputError
 from finskillbench.integrations.task_files import Layout
-from finskillbench.integrations.task_files.answers import take_back
-from finskillbench.integrations.task_files.write import ANSWER, PLACE, Record, hand_out
+from finskillbench.integrations.task_files.answers import import_answers
+from finskillbench.integrations.task_files.write import ANSWER, PLACE, ExportRecord, export_tasks
 
 STARTED = {"started_at": "2026-11-22T10:00:00Z", "finished_at": "2026-11-22T10:01:30Z"}
 
@@ -30,7 +30,7 @@ STARTED = {"started_at": "2026-11-22T10:00:00Z", "finished_at": "2026-11-22T10:0
 @pytest.fixture(scope="module")
 def tasks(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("harbor") / "tasks"
-    hand_out(synthetic_edition, out, "curated", limit=1, layout=Layout.HARBOR, image="house/finskillbench:1")
+    export_tasks(synthetic_edition, out, "curated", limit=1, layout=Layout.HARBOR, image="house/finskillbench:1")
     return out
 
 
@@ -73,7 +73,7 @@ def test_no_truth_is_in_it(synthetic_edition: Edition, tasks: Path, tmp_path: Pa
     """An edition that has none gives the same bytes."""
     public = export_public(synthetic_edition, tmp_path / "public")
     out = tmp_path / "tasks"
-    hand_out(public, out, "curated", limit=1, layout=Layout.HARBOR, image="house/finskillbench:1")
+    export_tasks(public, out, "curated", limit=1, layout=Layout.HARBOR, image="house/finskillbench:1")
     assert _files(out) == _files(tasks)
 
 
@@ -105,13 +105,13 @@ def _trial(job: Path, name: str, task: str, answer: str | None = None, **result:
 
 
 @pytest.fixture
-def handed(synthetic_edition: Edition, tmp_path: Path) -> tuple[Path, Record]:
+def handed(synthetic_edition: Edition, tmp_path: Path) -> tuple[Path, ExportRecord]:
     out = tmp_path / "out"
-    return out, hand_out(synthetic_edition, out, subtasks=["normalization"], limit=6, layout=Layout.HARBOR)
+    return out, export_tasks(synthetic_edition, out, subtasks=["normalization"], limit=6, layout=Layout.HARBOR)
 
 
 def test_what_harbor_kept_comes_back_as_rows(
-    synthetic_edition: Edition, handed: tuple[Path, Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    synthetic_edition: Edition, handed: tuple[Path, ExportRecord], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, record = handed
     job = tmp_path / "job"
@@ -147,28 +147,30 @@ def test_what_harbor_kept_comes_back_as_rows(
     assert ends[unstarted]["error"] == "Harbor: BuildError before the agent started"
 
 
-def test_what_does_not_fit_is_refused(synthetic_edition: Edition, handed: tuple[Path, Record], tmp_path: Path) -> None:
+def test_what_does_not_fit_is_refused(
+    synthetic_edition: Edition, handed: tuple[Path, ExportRecord], tmp_path: Path
+) -> None:
     out, record = handed
     with pytest.raises(InputError, match="add --jobs"):
-        list(take_back(synthetic_edition, out))
+        list(import_answers(synthetic_edition, out))
     with pytest.raises(InputError, match="holds no finished trial"):
-        list(take_back(synthetic_edition, out, jobs=tmp_path / "nothing"))
+        list(import_answers(synthetic_edition, out, jobs=tmp_path / "nothing"))
     job = tmp_path / "job"
     _trial(job, "a", "another-task")
-    with pytest.raises(InputError, match="'another-task', which was not handed out"):
-        list(take_back(synthetic_edition, out, jobs=job))
+    with pytest.raises(InputError, match="'another-task', which is not in this export"):
+        list(import_answers(synthetic_edition, out, jobs=job))
     _trial(job, "0", next(iter(record.tasks)), agent_result={"n_input_tokens": -1})
     with pytest.raises(InputError, match="no result of a trial"):
-        list(take_back(synthetic_edition, out, jobs=job))
+        list(import_answers(synthetic_edition, out, jobs=job))
     plain = tmp_path / "plain"
-    hand_out(synthetic_edition, plain, subtasks=["normalization"], limit=1)
+    export_tasks(synthetic_edition, plain, subtasks=["normalization"], limit=1)
     with pytest.raises(InputError, match="leave out --jobs"):
-        list(take_back(synthetic_edition, plain, jobs=job))
+        list(import_answers(synthetic_edition, plain, jobs=job))
     for layout, condition, image, words in (
         (Layout.HARBOR, "curated", None, "an image that can run them"),
         (Layout.HARBOR, "no_skill", "a b", "no name of an image"),
         (Layout.FOLDERS, "no_skill", "house", "add --format harbor"),
     ):
         with pytest.raises(InputError, match=words):
-            hand_out(synthetic_edition, tmp_path / "new", condition, limit=1, layout=layout, image=image)
+            export_tasks(synthetic_edition, tmp_path / "new", condition, limit=1, layout=layout, image=image)
     assert not (tmp_path / "new").exists()

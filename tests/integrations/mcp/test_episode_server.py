@@ -44,7 +44,7 @@ class Slow:
 
     def spent(self, usage: Usage, *, served_model: str | None = None) -> None: ...
 
-    def said(self, text: str) -> None: ...
+    def log(self, text: str) -> None: ...
 
 
 class Raw:
@@ -72,12 +72,12 @@ def _nothing_is_left_unhandled(caplog: pytest.LogCaptureFixture) -> Iterator[Non
 
 @pytest.fixture
 def connected(tmp_path: Path) -> Callable[..., None]:
-    """Plays a scene with a desk, its tools and a way to connect."""
+    """Plays a scene with a server, its tools and a way to connect."""
 
     def go(scene: Callable[[EpisodeServer, Slow, Callable[[], Awaitable[Raw]]], Awaitable[None]]) -> None:
         async def play() -> None:
             tools = Slow()
-            desk = EpisodeServer(TASK, tools)
+            server = EpisodeServer(TASK, tools)
             path = tmp_path / "s"
 
             async def connect() -> Raw:
@@ -87,9 +87,9 @@ def connected(tmp_path: Path) -> Callable[..., None]:
                 raw.send(method="notifications/initialized")
                 return raw
 
-            async with on_socket(desk, path), asyncio.timeout(600):
-                await scene(desk, tools, connect)
-                await desk.close()
+            async with on_socket(server, path), asyncio.timeout(600):
+                await scene(server, tools, connect)
+                await server.close()
 
         asyncio.run(play())
 
@@ -102,13 +102,13 @@ async def _until(what: Callable[[], bool]) -> None:
 
 
 def test_a_call_that_is_given_up_is_served_all_the_same(connected) -> None:
-    async def scene(desk: EpisodeServer, tools: Slow, connect) -> None:
+    async def scene(server: EpisodeServer, tools: Slow, connect) -> None:
         client, other = await connect(), await connect()
         client.call(1, first=True)
         await _until(lambda: tools.begun == 1)
         client.send(method="notifications/cancelled", params={"requestId": 1})
         other.call(2, first=False)
-        await _until(lambda: desk.pending == 2)
+        await _until(lambda: server.pending == 2)
         other.writer.close()
         assert tools.begun == 1, "calls are served one at a time"
         tools.go.set()
@@ -119,7 +119,7 @@ def test_a_call_that_is_given_up_is_served_all_the_same(connected) -> None:
 
 
 def test_what_is_no_message_harms_nobody(connected) -> None:
-    async def scene(desk: EpisodeServer, tools: Slow, connect) -> None:
+    async def scene(server: EpisodeServer, tools: Slow, connect) -> None:
         tools.go.set()
         client = await connect()
         for line in (b"{", b"\xff\xfe", b"", b"[]", b'{"jsonrpc": "2.0", "id": 5}', b"[" * 5_000) * 20:
@@ -138,21 +138,21 @@ def test_what_is_no_message_harms_nobody(connected) -> None:
 
 
 def test_a_flood_of_calls_waits_outside_and_ends_with_the_episode(connected) -> None:
-    async def scene(desk: EpisodeServer, tools: Slow, connect) -> None:
+    async def scene(server: EpisodeServer, tools: Slow, connect) -> None:
         client = await connect()
         for number in range(1_000):
             client.call(number + 1, text="x" * 1_000)
-        await _until(lambda: desk.pending >= 64)
+        await _until(lambda: server.pending >= 64)
         await asyncio.sleep(0.1)
-        assert desk.pending < 80
-        await desk.close()
+        assert server.pending < 80
+        await server.close()
         assert (tools.served, tools.begun) == ([], 1)
 
     connected(scene)
 
 
 def test_a_message_beyond_the_limit_ends_its_connection_and_no_other(connected) -> None:
-    async def scene(desk: EpisodeServer, tools: Slow, connect) -> None:
+    async def scene(server: EpisodeServer, tools: Slow, connect) -> None:
         tools.go.set()
         client, other = await connect(), await connect()
         client.call(1, text="x" * (MAX_MESSAGE // 2))

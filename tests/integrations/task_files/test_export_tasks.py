@@ -24,8 +24,8 @@ from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import NO_ARGUMENTS
 from finskillbench.harness.skills.template import package_files
 from finskillbench.integrations.task_files import Layout
-from finskillbench.integrations.task_files.answers import HARNESS, take_back
-from finskillbench.integrations.task_files.write import ANSWER, RECORD, hand_out
+from finskillbench.integrations.task_files.answers import HARNESS, import_answers
+from finskillbench.integrations.task_files.write import ANSWER, RECORD, export_tasks
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import read_trajectory
@@ -40,8 +40,8 @@ DAY = re.compile(rb"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 
 @pytest.fixture(scope="module")
 def handed(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("handout") / "out"
-    hand_out(synthetic_edition, out, "curated", limit=1)
+    out = tmp_path_factory.mktemp("export") / "out"
+    export_tasks(synthetic_edition, out, "curated", limit=1)
     return out
 
 
@@ -50,7 +50,7 @@ def _record(folder: Path) -> Mapping[str, Any]:
 
 
 def _foldable(edition: Edition) -> list[str]:
-    """The subtasks that are not played move by move, which no folder could do."""
+    """The subtasks that are not interactive, which a folder cannot hold."""
     return [name for name in edition.sub_tasks if subtask_named(name).open_interactive_state is None]
 
 
@@ -88,9 +88,9 @@ def _but_appointed(path: Path) -> bytes:
 def test_nothing_in_it_is_later_than_its_day(
     which: str, layout: Layout, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Every byte of the episodes, written from a copy without truth and certificates: there is none to hand out."""
+    """Every byte of the episodes, written from a copy without truth and certificates: there is none to export."""
     edition = export_public(request.getfixturevalue(f"{which}_edition"), tmp_path / "public")
-    record = hand_out(edition, tmp_path / "out", limit=MOST, layout=layout)
+    record = export_tasks(edition, tmp_path / "out", limit=MOST, layout=layout)
     days = {episode.task_id: episode.as_of_date.isoformat().encode() for episode in edition.episodes()}
     assert len(record.tasks) == sum(min(edition.manifest["counts"][name], MOST) for name in _foldable(edition))
     for name, task_id in record.tasks.items():
@@ -104,7 +104,7 @@ def test_nothing_in_it_is_later_than_its_day(
 @pytest.mark.parametrize("condition", ["curated", "placebo"])
 def test_skills_hold_no_dates(synthetic_edition: Edition, tmp_path: Path, condition: str) -> None:
     """They are the same bytes for every day."""
-    hand_out(synthetic_edition, tmp_path / "out", condition, ["rebalancing"], limit=1)
+    export_tasks(synthetic_edition, tmp_path / "out", condition, ["rebalancing"], limit=1)
     skills = [path for path in (tmp_path / "out").glob("*/skills/**/*") if path.is_file()]
     assert skills
     assert not [path for path in skills if DAY.search(path.read_bytes())]
@@ -140,45 +140,45 @@ def test_answers_come_back_as_rows_of_a_run(
 
 def test_what_comes_back_spoiled_is_told(synthetic_edition: Edition, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    hand_out(synthetic_edition, out, subtasks=["normalization"], limit=4)
+    export_tasks(synthetic_edition, out, subtasks=["normalization"], limit=4)
     first, second, third, _ = sorted(path for path in out.iterdir() if path.is_dir())
     (first / ANSWER).write_bytes(b'{"a": "\xff"}')
     (second / ANSWER).write_text(" \n")
-    statuses = {row.task_id: row.status.value for row in take_back(synthetic_edition, out, "mine")}
+    statuses = {row.task_id: row.status.value for row in import_answers(synthetic_edition, out, "mine")}
     assert sorted(statuses.values()) == ["incomplete_submission"] * 3 + ["invalid_submission"]
     (third / ANSWER).symlink_to("/etc/passwd")
-    with pytest.raises(InputError, match="no plain file"):
-        list(take_back(synthetic_edition, out, "mine"))
+    with pytest.raises(InputError, match="not a regular file"):
+        list(import_answers(synthetic_edition, out, "mine"))
     (third / ANSWER).unlink()
     os.mkfifo(third / ANSWER)
-    with pytest.raises(InputError, match="no plain file"):
-        list(take_back(synthetic_edition, out, "mine"))
+    with pytest.raises(InputError, match="not a regular file"):
+        list(import_answers(synthetic_edition, out, "mine"))
     (third / ANSWER).unlink()
     third.rename(tmp_path / "elsewhere")
     third.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="is a link"):
-        list(take_back(synthetic_edition, out, "mine"))
+        list(import_answers(synthetic_edition, out, "mine"))
     whole = (out / RECORD).read_bytes()
     for change, words in (
-        ({"edition": "0" * 64}, "handed out of edition 000000000000"),
+        ({"edition": "0" * 64}, "exported from edition 000000000000"),
         ({"format": 2}, "format 2 is of another version"),
         ({"condition": "none"}, "condition 'none' is unknown"),
         ({"tasks": {"x": "nobody"}}, "names the task 'nobody'"),
-        ({"tasks": {"../x": synthetic_edition.episodes()[0].task_id}}, "is no folder of a hand-out"),
-        ({"tasks": 1}, "no record of a hand-out"),
+        ({"tasks": {"../x": synthetic_edition.episodes()[0].task_id}}, "is not a folder of the export"),
+        ({"tasks": 1}, "not a record of exported tasks"),
     ):
         (out / RECORD).write_bytes(orjson.dumps({**orjson.loads(whole), **change}))
         with pytest.raises(InputError, match=words):
-            list(take_back(synthetic_edition, out, "mine"))
+            list(import_answers(synthetic_edition, out, "mine"))
     (out / RECORD).write_bytes(b"{")
-    with pytest.raises(InputError, match="no record of a hand-out"):
-        list(take_back(synthetic_edition, out, "mine"))
+    with pytest.raises(InputError, match="not a record of exported tasks"):
+        list(import_answers(synthetic_edition, out, "mine"))
 
 
 @pytest.mark.parametrize("condition", ["self_generated", "inline", "scripts_only", "code", "code_curated", "none"])
 def test_an_arm_that_no_folder_can_give_is_refused(synthetic_edition: Edition, tmp_path: Path, condition: str) -> None:
     with pytest.raises(InputError, match="condition"):
-        hand_out(synthetic_edition, tmp_path / "out", condition)
+        export_tasks(synthetic_edition, tmp_path / "out", condition)
     assert not (tmp_path / "out").exists()
 
 
@@ -193,21 +193,21 @@ def test_skills_of_somebodys_own_go_along(
     # Needs of a script are met where it is to run, which is not here.
     (skill / "scripts" / "total.py").write_text(f'# /// script\n# dependencies = ["no-such-thing"]\n# ///\n{script}')
     out = tmp_path / "out"
-    handed_out = ["handout", str(synthetic_edition.path), str(out), "--subtask", "rebalancing", "--limit", "1"]
-    assert cli.main([*handed_out, "--skills", f"mine={skill}"]) == 0
+    export = ["export-tasks", str(synthetic_edition.path), str(out), "--subtask", "rebalancing", "--limit", "1"]
+    assert cli.main([*export, "--skills", f"mine={skill}"]) == 0
     assert "1 episodes under skill:mine" in capsys.readouterr().out
     files = {path.relative_to(out).as_posix().partition("/")[2] for path in out.rglob("*") if path.is_file()}
     skills = {name for name in files if name.startswith("skills/")}
     assert skills == {f"skills/notes/{name}" for name in package_files("notes") if not name.startswith("evals")}
-    (row,) = take_back(synthetic_edition, out, "mine")
+    (row,) = import_answers(synthetic_edition, out, "mine")
     assert (row.condition, {row.domain: row.mount}) == ("skill:mine", _record(out)["mounts"])
-    assert cli.main([*handed_out, "--skills", f"mine={skill}", "--condition", "curated"]) == 2
+    assert cli.main([*export, "--skills", f"mine={skill}", "--condition", "curated"]) == 2
     assert "leave out --condition" in capsys.readouterr().err
 
 
 def test_the_arms_differ_in_their_skills_alone(synthetic_edition: Edition, tmp_path: Path) -> None:
     for condition in ("no_skill", "docs_only", "curated"):
-        hand_out(synthetic_edition, tmp_path / condition, condition, ["rebalancing"], limit=1)
+        export_tasks(synthetic_edition, tmp_path / condition, condition, ["rebalancing"], limit=1)
     (plain,), (documents,), (whole,) = (
         [path for path in (tmp_path / name).iterdir() if path.is_dir()] for name in ("no_skill", "docs_only", "curated")
     )
