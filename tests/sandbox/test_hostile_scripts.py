@@ -52,19 +52,19 @@ HOSTILE = {
     "closes its descriptors": ("import os; os.closerange(0, 64); return {}", "raised OSError|ended the process with"),
     "closes them and stays": (
         "import os, time; os.closerange(0, 64); time.sleep(60)",
-        "closed the channel for its result before returning one",
+        "closed its result channel before returning a result",
     ),
     "writes garbage on every descriptor": (
         "import os\nfor fd in range(64):\n    try: os.write(fd, b'\\xff' * 999)\n    except OSError: pass\nreturn {}",
-        "wrote garbage into the channel for its result",
+        "wrote invalid data to its result channel",
     ),
     "forges a result": (
         "import os, struct; os.write(3, bytes(16) + struct.pack('!cQ', b'R', 2) + b'{}'); return {}",
-        "wrote garbage into the channel for its result",
+        "wrote invalid data to its result channel",
     ),
     "kills its parent": (
         "import os; os.kill(os.getppid(), 9); return {}",
-        "raised PermissionError|took the script runner",
+        "raised PermissionError|ended the script runner",
     ),
     "opens a connection": (
         "import socket; socket.create_connection(('1.1.1.1', 80), 1)",

@@ -136,7 +136,7 @@ def test_a_call_is_blamed_when_the_server_dies_twice_under_it(write: Write) -> N
     with fresh() as runner:
         twice, after_two = asyncio.run(story(runner, 2))
     assert (once.output, after_one.output, after_two.output) == ({"n": 1}, {"n": 2}, {"n": 2})
-    assert "took the script runner's own process down" in (twice.error or "")
+    assert "ended the script runner's process" in (twice.error or "")
 
 
 @pytest.mark.slow

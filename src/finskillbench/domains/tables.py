@@ -110,11 +110,11 @@ class EpisodeTable(Mapping[str, list[Any]]):
         Raises InputError for an unknown column, or `first` or `rows` out of range.
         """
         if first < 0 or not 1 <= rows <= MOST_ROWS:
-            raise InputError(f"first must not be negative, and rows must lie between 1 and {MOST_ROWS}")
+            raise InputError(f"first must not be negative, and rows must be between 1 and {MOST_ROWS}")
         known = self.frame.columns
         named = [*(columns or ()), *(where or ())]
         if unknown := [name for name in named if name not in known]:
-            raise InputError(f"there is no column {unknown[0][:80]!r}; there are {', '.join(known)}")
+            raise InputError(f"there is no column {unknown[0][:80]!r}; choose from: {', '.join(known)}")
         found = self.frame
         for name, value in (where or {}).items():
             wanted = set(map(str, value if is_array(value) else [value]))

@@ -295,7 +295,7 @@ class ScriptRunner:
         if data:
             self._receive(data)
         else:
-            self._replace("the script took the script runner's own process down with it; the runner was restarted")
+            self._replace("the script ended the script runner's process; the runner was restarted")
         self._pump()
 
     def _receive(self, data: bytes) -> None:
@@ -315,7 +315,7 @@ class ScriptRunner:
 
     def _hung(self, call: _Call) -> None:
         if call.number in self._running:
-            self._replace("the script stopped the script runner's own process; the runner was restarted")
+            self._replace("the script blocked the script runner's process; the runner was restarted")
             self._pump()
 
     def _abandon(self, call: _Call) -> None:

@@ -174,7 +174,7 @@ class Server:
         except BlockingIOError:
             return
         except GarbageError:
-            self._fail(worker, "wrote garbage into the channel for its result, so the result is lost")
+            self._fail(worker, "wrote invalid data to its result channel, so the result is lost")
             return
         if kind is not None:
             # Answer first: ending a process costs as much as starting one.

@@ -81,7 +81,7 @@ class Worker:
         give_up = time.monotonic() + _EXIT_GRACE_SECONDS
         while not self.reaped():
             if time.monotonic() > give_up:
-                return "closed the channel for its result before returning one"
+                return "closed its result channel before returning a result"
             time.sleep(0.001)
         if self._exit_code >= 0:
             return f"ended the process with exit code {self._exit_code} instead of returning a result"

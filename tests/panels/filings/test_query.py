@@ -268,9 +268,9 @@ def test_tickers_are_found_in_any_case_and_with_a_point(store: FiledStore) -> No
 @pytest.mark.parametrize(
     ("symbol", "asked", "words"),
     [
-        ("XYZ", {}, "no facts of 'XYZ'; ask for one of: ACME, BF-B"),
-        ("X" * 5000, {}, "XXX...'; ask for one of: ACME"),
-        ("ACME", {"period": "yesterday"}, "'yesterday' is not the end of a period; give YYYY-MM-DD"),
+        ("XYZ", {}, "no facts of 'XYZ'; choose one of: ACME, BF-B"),
+        ("X" * 5000, {}, "XXX...'; choose one of: ACME"),
+        ("ACME", {"period": "yesterday"}, "'yesterday' is not the end of a period; give its day YYYY-MM-DD"),
         ("ACME", {"period": "2023-02-30"}, "is not the end of a period"),
         ("ACME", {"period": "0000"}, "is not the end of a period"),
         ("ACME", {"period": "2023-13"}, "is not the end of a period"),

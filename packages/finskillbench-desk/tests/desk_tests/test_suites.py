@@ -68,14 +68,14 @@ def test_an_edition_of_another_suite_alone_is_run_as_it_is(make: Make) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [["run", *NOP, "--edition"], ["plan", *NOP, "--edition"], ["data", "validate"], ["audit"], ["handout"]],
+    [["run", *NOP, "--edition"], ["plan", *NOP, "--edition"], ["data", "validate"], ["audit"], ["export-tasks"]],
 )
 @pytest.mark.parametrize("suite", ["desk", "all"])
 def test_a_missing_suite_is_refused_with_the_command_that_builds_it(
     suite: str, command: list[str], make: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
     edition = make(SUBTASKS)
-    out = ["out"] if command == ["handout"] else []
+    out = ["out"] if command == ["export-tasks"] else []
     assert cli.main([*command, str(edition), *out, "--suite", suite]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
         "error: both has no episodes of the suite desk; build them: "
@@ -95,10 +95,10 @@ def test_a_report_of_one_suite(make: Make, capsys: pytest.CaptureFixture[str]) -
     assert "rebalancing" not in told
 
 
-def test_a_hand_out_holds_one_suite(make: Make) -> None:
+def test_exported_tasks_are_of_one_suite(make: Make) -> None:
     edition = make([*SUBTASKS, *DESK])
-    assert cli.main(["handout", str(edition), "paper"]) == 0
-    assert cli.main(["handout", str(edition), "desk", "--suite", "desk"]) == 0
+    assert cli.main(["export-tasks", str(edition), "paper"]) == 0
+    assert cli.main(["export-tasks", str(edition), "desk", "--suite", "desk"]) == 0
     assert not {path.name for path in Path("paper").iterdir()} & {
         path.name for path in Path("desk").iterdir() if path.is_dir()
     }

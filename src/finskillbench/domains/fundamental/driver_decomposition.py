@@ -49,17 +49,17 @@ NAME = "driver_decomposition"
 METHOD = "driver_f1_and_direction"
 _RATIOS = ", ".join(f"{name} {metric}" for name, metric in {**engine.MARGINS, **engine.EXPENSE_RATIOS}.items())
 DECOMPOSITION = {
-    "period": "two quarters in succession, flows of each quarter alone (the last of a year derived as above); "
+    "period": "two consecutive quarters, flows of each quarter alone (the last of a year derived as above); "
     "every change is the current quarter less the prior one",
     "revenue_delta": "revenue of the current quarter less that of the prior one",
     "top_revenue_drivers": f"the segments of one axis, the first of {' and '.join(engine.AXES)} that names the same "
     f"segments in both quarters and adds up to revenue within {engine.SEGMENT_TOLERANCE:.0%} in both; a quarter that "
-    "no filing breaks down alone is what two years to date leave, or in one filing a half and its second quarter; the "
-    f"up to {engine.TOP_SEGMENTS} largest changes by absolute size, without those that did not change; "
-    "contribution_pct = 100 magnitude_usd / revenue_delta. An empty array where no axis qualifies",
+    "no filing breaks down alone is the difference of two years to date, or of a half and its second quarter in one "
+    f"filing; at most the {engine.TOP_SEGMENTS} largest changes by absolute size, without those that did not change; "
+    "contribution_pct = 100 magnitude_usd / revenue_delta. An empty array if no axis qualifies",
     "margin_drivers": f"each over revenue of its quarter: {_RATIOS}; delta_pp = 100 (current - prior), the "
-    f"largest first, without ratios unknown in a quarter or that moved by less than {engine.LEAST_DELTA_PP:g} pp, and "
-    f"without cogs_ratio where its change only mirrors that of gross_margin (their sum is below that limit)",
+    f"largest first, without ratios that are unknown in a quarter or moved by less than {engine.LEAST_DELTA_PP:g} pp, "
+    f"and without cogs_ratio if its change only offsets that of gross_margin (their sum is below that limit)",
 }
 
 _TOP = 5
@@ -85,7 +85,7 @@ class RevenueDriver(Answer):
     """One segment's part in the change of revenue."""
 
     driver: str = Field(description="Segment name, as filed.")
-    type: Literal["product_segment", "geographic_segment"] = Field(description="Which axis the segment is on.")
+    type: Literal["product_segment", "geographic_segment"] = Field(description="Axis of the segment.")
     direction: _Direction = Field(description="Direction of the segment's revenue.")
     magnitude_usd: float = Field(description="Change of the segment's revenue, USD (unscaled); a fall is negative.")
     contribution_pct: float = Field(
@@ -106,7 +106,7 @@ class MarginDriver(Answer):
         "interest_ratio",
         "tax_ratio",
     ] = Field(description="Name of the ratio.")
-    type: Literal["margin", "expense_ratio"] = Field(description="Whether it is a margin or an expense.")
+    type: Literal["margin", "expense_ratio"] = Field(description="Kind of ratio.")
     direction: _Direction = Field(description="Direction of the ratio.")
     delta_pp: float = Field(description="Change of the ratio in percentage points (-2.94 is -2.94 pp), signed.")
 

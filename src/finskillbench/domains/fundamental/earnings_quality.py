@@ -58,17 +58,17 @@ NAME = "earnings_quality"
 METHOD = "earnings_quality_composite"
 _MODEL = " ".join(f"{weight:+g} {name}" for name, weight in engine.BENEISH_COEFFICIENTS.items())
 QUALITY = {
-    "period": "always the quarter that ends on period_end (of a 10-K its fourth quarter), flows of that quarter alone, "
+    "period": "always the quarter that ends on period_end (the fourth quarter of a 10-K), flows of that quarter alone, "
     "against the same quarter a year before",
     "year_before": YEAR_BEFORE,
     "piotroski_components": "1 where true, 0 where not: roa_positive: net_income / total_assets > 0; cfo_positive: "
     "operating_cash_flow > 0; delta_roa_positive: net_income / total_assets rose; accruals_negative: "
     "operating_cash_flow > net_income; delta_leverage_negative: long_term_debt / total_assets fell; "
     "delta_current_ratio_positive: current_assets / current_liabilities rose; no_dilution: diluted_shares are not "
-    "above those of the year before, both of the quarter or, where one of these is not filed (fourth quarters), both "
-    "of the fiscal year that ends with it (where one count is a whole multiple of the other, from 2 on and within "
+    "above those of the year before, both of the quarter or, if one of these is not filed (fourth quarters), both "
+    "of the fiscal year that ends with it (if one count is a whole multiple of the other, from 2 on and within "
     f"{engine.WHOLE:.0%}, and stockholders_equity is above 0 and rose by less than {engine.ISSUE - 1:.0%}, shares were "
-    "split or consolidated, and the earlier count is taken times that multiple or over it); "
+    "split or consolidated, and the earlier count is multiplied or divided by that multiple); "
     "delta_gross_margin_positive: gross_profit / revenue rose; "
     "delta_asset_turnover_positive: revenue / total_assets rose",
     "piotroski_score": "the sum of the nine components; null if one of them is null",

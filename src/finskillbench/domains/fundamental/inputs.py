@@ -24,43 +24,43 @@ def _days(span: tuple[int, int]) -> str:
 CONVENTIONS = {
     "units": "USD as filed (unscaled), eps in USD per share, margins and ratios decimals (0.25 is 25 %), changes of "
     "margins in percentage points, contributions in percent",
-    "public": "only what was filed by as_of_date counts; of a figure filed more than once the latest filing by then. "
-    "filing_facts and query_xbrl give what was filed, by XBRL tag, every version of it",
+    "public": "only figures filed by as_of_date count; for a figure filed more than once, the latest filing by then. "
+    "filing_facts and query_xbrl give every version of a figure as filed, by XBRL tag",
     "periods": "by their dates, first and last day counted: "
     + ", ".join(f"{name.value} {_days(span)}" for name, span in DAYS.items())
     + "; balance sheet figures are instants, taken at the end of the period",
-    "tags": "each filing has one tag per metric: of several for the period that the report is about the one with which "
+    "tags": "each filing has one tag per metric. If several cover the period of the report, it is the one with which "
     "the income statement adds up (revenue - cost_of_revenue = gross_profit, gross_profit - operating_expenses = "
     "operating_income, revenue - cost_of_revenue - sga - rnd = operating_income, or revenue less all costs and "
     "expenses = operating or pretax income); where nothing of that is filed, the greatest total of revenue; a figure "
-    "that is another one rounded gives way to it. net_income is the parent's, before preferred dividends. Two periods "
-    "are compared only where both figures stand under the same tag, as last filed; else the earlier one is unknown",
-    "balances": "long_term_debt is due after one year, receivables are those of trade, net and current, ppe_net is "
-    "net of depreciation; a figure that holds more (debt due within the year, other receivables, leases) counts only "
-    "in a filing that gives no narrower one",
+    "comes before a rounded version of it. net_income is the parent's, before preferred dividends. Two periods "
+    "are compared only if both figures have the same tag, as last filed; else the earlier one is unknown",
+    "balances": "long_term_debt is due after one year, receivables are trade receivables, net and current, ppe_net is "
+    "net of depreciation; a figure that includes more (debt due within the year, other receivables, leases) counts "
+    "only in a filing that gives no narrower one",
     "depreciation": "depreciation_amortization is the total of the cash flow statement, never a part of it: no other "
     "depreciation and amortization of the filing may exceed it, and it is not the depreciation outside production. "
-    "Where most interim reports so far give a tag for the year to date alone it is a line of that statement, and a "
-    "quarter given beside the year to date is of a note and does not count. A total leaves amortization out from the "
-    "filing on that lowers the figure of a former period by just its amortization, whose total is the depreciation of "
-    "a note and not also the amortization, or that gives AdjustmentForAmortization and no depreciation beside it, "
-    "until one holds both again: then total + amortization, null without that. A filing without a total: "
-    "depreciation, where it is such a line, + amortization of intangibles, where interim reports give it, "
-    "+ amortization of software, where it is such a line (one of the two must be filed)",
+    "A tag is a line of that statement if most interim reports so far give it for the year to date alone; a quarter "
+    "that such a tag also gives comes from a note and does not count. A total excludes amortization from the "
+    "filing on that lowers the figure of an earlier period by just its amortization, whose total equals the "
+    "depreciation of a note without the amortization, or that gives AdjustmentForAmortization and no depreciation, "
+    "until a total includes both again; meanwhile the figure is total + amortization, null without amortization. "
+    "Without a total in the filing: depreciation, if such a line, + amortization of intangibles, if interim reports "
+    "give it, + amortization of software, if such a line (one of the two amortizations must be filed)",
     "quarters": "a quarter's flow is the reported one; where filers report only the year to date, it is the difference "
     "of two figures under one tag that start on the same day and end a quarter apart (a fourth quarter: the year less "
-    "its nine months), as they stood when both were first known; it is made again only once both have been restated. "
-    "There is none where the filing of the longer period restates the same period of the year before by more than "
-    "rounding (0.05 %, or one unit of the last place up to 1 %) and the shorter one was filed earlier: they are of two "
-    "bases; nor where revenue or an expense would be below zero. Per-share figures and average share counts are never "
+    "its nine months), as filed when both were first known; it changes only once both have been restated. "
+    "There is none if the filing of the longer period restates the same period of the year before by more than "
+    "rounding (0.05 %, or one unit of the last place up to 1 %) and the shorter one was filed earlier: their bases "
+    "differ; nor if revenue or an expense would be below zero. Per-share figures and average share counts are never "
     "differences: without a reported one they are null",
-    "fallbacks": "where not reported: total_liabilities = total_assets - stockholders_equity - minority_interest "
-    "(where that is not filed: total_assets - equity with that of others) - redeemable interests and temporary equity "
-    "of every kind (a total, else its parts; what is not filed is 0); stockholders_equity = equity with that of "
-    "others - minority_interest; gross_profit = revenue - cost_of_revenue, and the other way round; sga = selling (and "
-    "marketing) + general and administrative expense. In a filing that gives no net_income: net_income = profit - the "
-    "share of others in it (0 where not filed), else income of common stock + preferred dividends",
-    "null": "what cannot be computed from figures that are known is null",
+    "fallbacks": "if not reported: total_liabilities = total_assets - stockholders_equity - minority_interest "
+    "(if that is not filed: total_assets - equity including minorities) - redeemable interests and temporary equity "
+    "of every kind (a total, else its parts; what is not filed is 0); stockholders_equity = equity including "
+    "minorities - minority_interest; gross_profit = revenue - cost_of_revenue, and the other way round; sga = selling "
+    "(and marketing) + general and administrative expense. In a filing that gives no net_income: net_income = profit - "
+    "the minority share of it (0 if not filed), else income of common stock + preferred dividends",
+    "null": "a figure that cannot be computed from known figures is null",
 }
 """Conventions in every task; subtasks add definitions of their answers."""
 YEAR_BEFORE = f"the quarter that ends {_days(YEAR_APART)} earlier, of several the one nearest to 365"

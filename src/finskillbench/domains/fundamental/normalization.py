@@ -69,8 +69,8 @@ def left_null(values: Mapping[str, Any], name: str) -> bool:
 NAME = "normalization"
 METHOD = "metric_absolute_error"
 NORMALISATION = {
-    "period": "of a 10-Q the quarter that ends on period_end alone, not the year to date; of a 10-K, 20-F or 40-F the "
-    "fiscal year; total_assets, total_liabilities and stockholders_equity on period_end",
+    "period": "for a 10-Q, the quarter that ends on period_end alone, not the year to date; for a 10-K, 20-F or 40-F, "
+    "the fiscal year; total_assets, total_liabilities and stockholders_equity on period_end",
     "operating_margin": "operating_income / revenue, a decimal",
     "ebitda": "operating_income + depreciation_amortization of the same period",
 }
@@ -104,7 +104,7 @@ class Metrics(Answer):
 class Normalization(Answer):
     """Answer: the metrics of one filing."""
 
-    metrics: Metrics = Field(description="Metric name to number, as filed for the period asked for.")
+    metrics: Metrics = Field(description="Metric name to number, as filed for the requested period.")
 
 
 def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
@@ -184,8 +184,8 @@ def _task(label: Candidate, level: str) -> BuiltTask:
     report = label.report
     prompt = Prompt(
         f"Normalise the {report.form} of {report.symbol} for the period that ended on {report.period_end}, as public "
-        f"on {report.filed}: determine {', '.join(NORMALISED)}. conventions says of which period each figure is, and "
-        "how those that are not reported are computed.",
+        f"on {report.filed}: determine {', '.join(NORMALISED)}. conventions defines the period of each figure, and how "
+        "to compute those that are not reported.",
         f"Submit a JSON object with metrics: an object that maps each of the ten names to its number. {PRECISION} Give "
         "null for a metric that cannot be determined.",
     )

@@ -52,9 +52,9 @@ MODEL = {
     "units": "covariance_matrix S, risk_free_rate and view returns are annualised decimals (0.05 is 5% a year)",
     "equilibrium": "pi = risk_aversion * S * market_cap_weights: excess returns over risk_free_rate",
     "views": "an absolute view quotes the total return of its symbol: Q is `return` - risk_free_rate; a relative view "
-    "says that `symbols` return `return` more than `against`: Q is `return`",
-    "legs": "P is positive on symbols and negative on against; each leg adds up to 1, shared out in proportion to "
-    "market_cap_weights where it names more than one ticker",
+    "states that `symbols` return `return` more than `against`: Q is `return`",
+    "legs": "P is positive on symbols and negative on against; each leg adds up to 1, divided in proportion to "
+    "market_cap_weights if it names more than one ticker",
     "uncertainty": "confidences are Idzorek's (2005): the share of the tilt that the view, taken alone, would cause if "
     "it were certain; Omega_kk = (1 - confidence_k) / confidence_k * tau * p_k S p_k', no other entries",
     "posterior": "excess returns are [(tau S)^-1 + P' Omega^-1 P]^-1 [(tau S)^-1 pi + P' Omega^-1 Q]; submit "

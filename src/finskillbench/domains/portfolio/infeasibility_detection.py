@@ -74,11 +74,11 @@ class InfeasibilityDetection(Answer):
 
     feasible: bool = Field(description="true if some portfolio satisfies every constraint of the task at once.")
     conflicting_limits: list[str] = Field(
-        description=f"Where infeasible, the smallest set of limits that cannot hold together, names of "
-        f"{', '.join(WAIVABLE)}; where feasible, an empty list."
+        description=f"If infeasible, the smallest set of limits that cannot hold together, names of "
+        f"{', '.join(WAIVABLE)}; if feasible, an empty list."
     )
     least_attainable: float = Field(
-        description="Least value of limit_to_relax at which all limits can hold together, the others as they are, "
+        description="Least value of limit_to_relax at which all limits can hold together, the others unchanged, "
         "whether above or below the present one; in the unit of that limit, >= 0."
     )
 
@@ -86,11 +86,11 @@ class InfeasibilityDetection(Answer):
 def _definitions(task_input: JsonObject) -> dict[str, str]:
     """Return the definitions for an input; its limits are exact, since no portfolio is submitted."""
     also = {
-        "restricted_names": "weight 0; what is held of them today is sold, within max_turnover",
-        "waivable": f"{', '.join(WAIVABLE)}, each as a whole: all sectors, all neutral factors; nothing else is",
-        "conflicting_limits": "each of them is needed: with any one waived, all the other limits can hold; those that "
-        "are not listed do not help when waived",
-        "limit_to_relax": "factor_neutrality stands for neutrality_tolerance, sector_limits.X for the cap of X alone",
+        "restricted_names": "weight 0; current holdings of them are sold, within max_turnover",
+        "waivable": f"{', '.join(WAIVABLE)}, each as a whole: all sectors, all neutral factors; no other limit is",
+        "conflicting_limits": "each of them is needed: with any one waived, all the other limits can hold; waiving a "
+        "limit that is not listed does not help",
+        "limit_to_relax": "factor_neutrality means neutrality_tolerance, sector_limits.X the cap of X alone",
         "tolerance": EXACT_LIMITS,
     }
     return portfolio_conventions(task_input) | also
@@ -144,10 +144,10 @@ def _task(case: MandateCase, index: int) -> BuiltTask:
     task_id, feasible = f"{SUBTASK.prefix}_{as_of}_{index:02d}", case.farkas is None
     prompt = Prompt(
         f"A client's draft mandate, as of {as_of}: decide whether any fully invested portfolio keeps every limit in "
-        "constraints at once, that on one-way turnover from the current portfolio included. If none does, name the "
+        "constraints at once, including that on one-way turnover from the current portfolio. If none does, name the "
         "limits in conflict for the committee: the smallest set that cannot hold together. In either case find the "
-        f"least value of {_phrase(named)} at which all limits can hold together, the others as they are: it decides "
-        "the question. The limits hold exactly, without any tolerance; conventions defines each of them.",
+        f"least value of {_phrase(named)} at which all limits can hold together, the others unchanged: it decides "
+        "feasibility. The limits hold exactly, without any tolerance; conventions defines each of them.",
         "Submit a JSON object with feasible (boolean), conflicting_limits (names, [] where feasible) and "
         f"least_attainable (number). {PRECISION}",
     )

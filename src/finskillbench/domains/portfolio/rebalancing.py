@@ -124,9 +124,9 @@ def _definitions(task_input: JsonObject) -> dict[str, str]:
 def _stages(task_input: JsonObject) -> str:
     return (
         f"f is the objective written as a minimum: {MINIMISED.get(task_input.get('objective'))}. Stage 1: f* = least f "
-        "under the limits, costs and min_trade left aside. Stage 2: under the same limits, of the portfolios with "
+        "under the limits, without costs and min_trade. Stage 2: under the same limits, of the portfolios with "
         "f(w) <= f(current_portfolio) - required_improvement*(f(current_portfolio) - f*) the one whose trades cost "
-        "least; no two tie"
+        "least; it is unique"
     )
 
 

@@ -44,7 +44,7 @@ class OptimizerCall(Answer):
     """One call of the optimiser."""
 
     objective: Literal["max_sharpe", "min_variance", "max_return", "risk_parity"] = Field(
-        description="The objective that the mandate asks for; max_sharpe is mean-variance utility, risk_parity "
+        description="The mandate's objective; max_sharpe is mean-variance utility, risk_parity "
         "regularised inverse variance."
     )
     risk_aversion: float | None = Field(
@@ -99,7 +99,7 @@ def _task(
     }
     prompt = Prompt(
         f"Translate this mandate into one call of optimize_portfolio as of {month.as_of}: {mandate.text} The API is in "
-        "the task data under tool_documentation. State exactly what the mandate asks for: every limit it sets, no "
+        "the task data under tool_documentation. State exactly what the mandate requires: every limit it sets, no "
         "other, in the units of the API.",
         "Submit a JSON object with optimizer_call: objective, risk_aversion if the mandate states one, and "
         "constraints, by the names and units of the API; set long_only explicitly.",

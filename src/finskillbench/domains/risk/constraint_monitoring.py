@@ -69,7 +69,7 @@ def _definitions(task_input: MonitoringInput) -> dict[str, str]:
     field_rules = {
         "status": "PASS where the limit is kept, else FAIL",
         "value": "; ".join(value_rules),
-        "violation_magnitude": f"how far the value lies beyond the limit, in its unit{names}; only for FAIL",
+        "violation_magnitude": f"distance of the value beyond the limit, in its unit{names}; only for FAIL",
         "summary": "overall_compliant: every status is PASS; violations_count: number of FAIL",
     }
     return mandate_conventions(task_input, field_rules)
@@ -351,7 +351,7 @@ def _task(pair: MonitoringPair) -> BuiltTask:
     case, mandate, market = pair.case, pair.mandate, pair.case.market
     prompt = Prompt(
         f"Check the portfolio as of {case.as_of} against every constraint of its mandate. Measure each on the data of "
-        "the task as its definition says, compare it with its limit, and say whether the whole portfolio complies.",
+        "the task by its definition, compare it with its limit, and state whether the whole portfolio complies.",
         "Submit a JSON object with overall_compliant, violations_count and constraints (one entry per constraint of "
         f"the mandate: type, status and value; the other fields are optional). {PRECISION}",
     )

@@ -103,7 +103,7 @@ class RiskExposure(Answer):
         description="Kind of risk."
     )
     subject: str = Field(
-        description="What it is an exposure to: the factor (factor_tilt), the sector (sector_concentration), the "
+        description="Subject of the exposure: the factor (factor_tilt), the sector (sector_concentration), the "
         'ticker (single_name), or "portfolio" (concentration, liquidity_risk).'
     )
     detail: str = Field(description="The exposure and its size in words.")
@@ -112,8 +112,8 @@ class RiskExposure(Answer):
         "year's return of this exposure alone, as conventions defines it for each type."
     )
     evidence: float = Field(
-        description="The usual figure beside it: factor_tilt the portfolio's beta, signed; sector_concentration the "
-        "sector's weight; single_name the weight, signed; concentration the Herfindahl index; liquidity_risk the "
+        description="Usual measure of the exposure: factor_tilt the portfolio's beta, signed; sector_concentration "
+        "the sector's weight; single_name the weight, signed; concentration the Herfindahl index; liquidity_risk the "
         "illiquid share of NAV."
     )
 
@@ -339,8 +339,8 @@ def _task(item: ListedPortfolio) -> BuiltTask:
     prompt = Prompt(
         f"Find the material risk exposures of the portfolio against its benchmark as of {case.as_of}: factor tilts, "
         "sectors, single names, concentration and liquidity. Measure each by its stand-alone risk, the loss at one "
-        "standard deviation; conventions defines it for each type, from which size on it is material, and how the "
-        f"list is ranked. Give the first {LIST_LENGTH}, or all if there are fewer.",
+        "standard deviation; conventions defines it for each type, the size from which it is material, and the "
+        f"ranking of the list. Give the first {LIST_LENGTH}, or all if there are fewer.",
         "Submit a JSON object with top_risk_exposures, ranked by magnitude in descending order (rank, type, subject, "
         f"detail, magnitude, evidence). {PRECISION}",
     )

@@ -182,8 +182,8 @@ def _task(pair: RemediationPair) -> BuiltTask:
     trades = significant_trades(remedy)
     limited = pair.mandate.get(ConstraintKind.TURNOVER_MAX_MONTHLY) is not None
     beyond = (
-        " If the turnover left for the month allows no such trades, find those within it that come nearest, and say "
-        "so: post_trade_compliant is then false."
+        " If the turnover left for the month allows no such trades, find those within it that come nearest; "
+        "post_trade_compliant is then false."
     )
     prompt = Prompt(
         f"The portfolio as of {case.as_of} breaks the limits of its mandate that violations lists. Find the trades of "

@@ -33,8 +33,8 @@ CONVENTIONS = {
     "portfolio": f"weights are signed (a short position is negative) and sum with cash_weight to 1; {HOLDING}, "
     f"and a weight of at most {COMPLIANCE_TOLERANCE:.5f} in size counts as 0; holdings and cash_weight are after "
     "trades_this_month; cash carries no risk and no beta",
-    "constraints": "each constraint of the mandate carries its own definition; a limit is kept where the measured "
-    f"value lies beyond it by no more than the tolerance of {COMPLIANCE_TOLERANCE:.5f}, in the unit of the limit",
+    "constraints": "each constraint of the mandate carries its own definition; a limit is kept if the measured "
+    f"value is beyond it by no more than the tolerance of {COMPLIANCE_TOLERANCE:.5f}, in the unit of the limit",
 }
 """Conventions of every task that checks a portfolio against a mandate."""
 

@@ -56,9 +56,7 @@ class TradingRules:
         )
         least, most = inside.bounds
         if least > most or (headroom > 0 and inside.value is not None and inside.value <= 0):
-            raise InputError(
-                f"trading_terms: a headroom of {headroom:g} uses up {limit.kind}; give a smaller one"
-            )
+            raise InputError(f"trading_terms: a headroom of {headroom:g} uses up {limit.kind}; give a smaller one")
         return inside
 
 

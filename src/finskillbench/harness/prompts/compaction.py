@@ -15,12 +15,8 @@ _SMALL_MATRIX = 16
 
 
 def compact_value(value: Any, field: str) -> Any:
-    """Round floats to 3 significant figures and summarise matrices and filed facts, recursively.
-
-    Parameters
-    ----------
-    value : any JSON value.
-    field : its top-level field, named in the summaries.
+    """Round floats to 3 significant figures and summarise matrices, tables and facts of the top-level `field`,
+    recursively.
     """
     if isinstance(value, float):
         return float(f"{value:.3g}")
@@ -54,12 +50,8 @@ def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
 def compact_input(task_input: Mapping[str, Any], budget: int) -> str:
     """Return the input as compact JSON text of at most `budget` characters, one top-level field per line.
 
-    If it is too long, references to `get_task_data` replace the longest fields until it fits, ties ordered by name for
-    a deterministic text.
-
-    Raises
-    ------
-    ValueError : the text is longer than `budget` even with every field replaced.
+    If it is too long, references to `get_task_data` replace the longest fields, ties ordered by name. Raises
+    `ValueError` if the text is too long even then.
     """
     fields = {name: _dumps(compact_value(value, name)) for name, value in task_input.items()}
     text = _join(fields)
@@ -117,9 +109,8 @@ def _omitted(value: Any, field: str) -> str:
 
 
 def _shape_of_object(value: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return the shape of a matrix in an edition's form: `{"tickers": [...], "ref" or "matrix": ...}`.
-
-    It is square over the tickers unless `sessions` or `dates` states the number of rows, as for returns.
+    """Return the shape of `{"tickers": [...], "ref" or "matrix": ...}`: square unless `sessions` or `dates` gives the
+    rows.
     """
     tickers = value.get("tickers")
     if not _is_list(tickers) or not ("ref" in value or "matrix" in value):

@@ -1,8 +1,7 @@
 """Compose prompts for agents: system prompt, task prompt, answer schema and remaining budget.
 
-The rules follow the paper's appendix B.1.1 in new wording; skills are mentioned only if the condition has loadable
-ones. Metadata of an episode is never shown. The base of the task prompt is the same in every condition; a condition may
-only append to it. The schema is derived from the answer type, never from a truth.
+The rules follow the paper's appendix B.1.1 in new wording. Metadata of an episode is never shown. The base of the task
+prompt is the same in every condition. The schema is derived from the answer type, never from a truth.
 """
 
 from __future__ import annotations
@@ -29,10 +28,7 @@ _MAX_DEPTH = 8
 
 @cache
 def render_schema(answer: type[BaseModel]) -> str:
-    """Render an answer type as commented JSON.
-
-    Descriptions of fields follow `//`. A map is `{"<name>": T, ...}`, a list `[T, ...]`.
-    """
+    """Render an answer type as JSON with descriptions after `//`, maps as `{"<name>": T, ...}`, lists as `[T, ...]`."""
     schema = answer.model_json_schema()
     return _object(schema, schema.get("$defs", {}), indent=0)
 
@@ -79,17 +75,17 @@ MAX_TASK_PROMPT = 12_000
 
 _SYSTEM_PROMPT = """\
 You are an investment analyst taking part in a controlled benchmark. Each task gives you financial data as it was \
-known on one date and asks for one structured answer. Each tool says what it does; use them where they help.
+known on one date and requires one structured answer. Each tool has a description; use them where they help.
 
 Rules
 - Work only with data that the task and its tools provide. Do not use anything that became known after `as_of_date`.
-{skills}- Hand in your answer by calling `submit_answer` with JSON that follows the task's answer schema. You have \
+{skills}- Submit your answer by calling `submit_answer` with JSON that follows the task's answer schema. You have \
 {turns} turns, each one message of yours with any number of tool calls, and one submission.
 - Do not reply in plain text and do not decline the task. Give null for a value that cannot be determined."""
 
 
 _SKILLS_RULE = """\
-- Skills are available: load one that fits the task and follow its guidance. If none fits, start right away.
+- Skills are available: load one that fits the task and follow its guidance. If none fits, start without one.
 """
 
 
@@ -102,19 +98,18 @@ APPENDIX = "\n\n# Skills\n"
 """Start of a condition's appendix to the prompt; no base contains this line."""
 
 SELF_GENERATED_INSTRUCTION = """\
-Important: write skills first. Before you solve the task, call `save_skill` one to three times and put down what \
-would help with tasks of this kind: domain knowledge, formulas, steps, how to get at the data, edge cases. Then read \
-your skills back with `load_skill` and use them to solve the task."""
+Important: write skills first. Before you solve the task, call `save_skill` one to three times to record what \
+would help with tasks of this kind: domain knowledge, formulas, steps, how to get the data, edge cases. Then read \
+your skills with `load_skill` and use them to solve the task."""
 
 PERSISTENT_INSTRUCTION = """\
-Important: skills that you save with `save_skill` stay with you for the following tasks of this kind, up to three. \
-Before you solve the task, read what you have saved with `load_skill`, and write or rewrite it in the light of the \
-verdicts on your earlier answers: domain knowledge, formulas, steps, how to get at the data, edge cases. Then use \
+Important: skills that you save with `save_skill`, up to three, remain available in later tasks of this kind. \
+Before you solve the task, read your saved skills with `load_skill`, and write or revise them in view of the \
+verdicts on your earlier answers: domain knowledge, formulas, steps, how to get the data, edge cases. Then use \
 your skills to solve the task.
 Saved skills: {skills}
 Verdicts on your earlier answers, the latest last: {verdicts}"""
 VERDICTS_SHOWN = 20
-"""Number of the latest verdicts in a prompt."""
 NONE_YET = "none yet"
 
 INLINE_INSTRUCTION = """\
@@ -123,14 +118,14 @@ This skill is already loaded; its scripts can be run with `run_skill_script`.
 """
 
 REMINDER = """\
-That was plain text, which is not recorded as an answer. Call a tool, or hand in your answer with `submit_answer`."""
+Plain text is not recorded as an answer. Call a tool, or submit your answer with `submit_answer`."""
 
 LAST_TURN = """\
-This is the last turn: only `submit_answer` is left. Submit the best answer you have now."""
+This is the last turn: only `submit_answer` is available. Submit the best answer you have now."""
 
 TURNS_LEFT = "You have {turns} left, this one included{tokens}."
 TOKENS_LEFT = """\
-, and {tokens:,} tokens for all that you write in them, reasoning included; what goes beyond does not count"""
+, and {tokens:,} tokens for all your output in them, reasoning included; output beyond that does not count"""
 DATA_CALLS_LEFT = "Calls left that read data ({tools}): {calls}."
 TOOL_CALLS_LEFT = "Tool calls left: {calls}."
 FIXED_TEXTS = (REMINDER, LAST_TURN, TURNS_LEFT, TOKENS_LEFT, DATA_CALLS_LEFT, TOOL_CALLS_LEFT)
@@ -141,7 +136,7 @@ _LONGEST_INSTRUCTION = max(
     len(INLINE_INSTRUCTION),
     len(PERSISTENT_INSTRUCTION.format(skills=NONE_YET, verdicts=NONE_YET)),
 )
-_NO_SCHEMA = "As the output instructions say: one JSON object."
+_NO_SCHEMA = "As in the output instructions: one JSON object."
 INPUT_SECTION, SCHEMA_SECTION = "\n## Input\n", "\n## Answer schema\n"
 """Headings of the input and the answer schema in a task prompt."""
 _TEMPLATE = """\
@@ -157,7 +152,7 @@ Difficulty: {difficulty}
 {instructions}
 
 ## Input
-Abridged for reading: numbers have 3 significant figures, and a field that is too long says how to read it. \
+Abridged: numbers have 3 significant figures, and a field that is too long names the call that reads it. \
 `get_task_data(field)` returns a field at full precision.
 {input}
 
@@ -168,15 +163,8 @@ Abridged for reading: numbers have 3 significant figures, and a field that is to
 def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
     """Build the base of an episode's task prompt, the same for every condition.
 
-    Parameters
-    ----------
-    episode : the visible part of the episode.
-    answer : the subtask's answer type; None for an unregistered subtask of an imported episode, whose output
-        instructions then describe the answer.
-
-    Raises
-    ------
-    EditionError : the episode's texts leave no space for its input within 12,000 characters.
+    Without an `answer` type, as for an imported episode, the output instructions alone describe the answer. Raises
+    `EditionError` if the texts leave no space for the input within 12,000 characters.
     """
     values = {
         "sub_task": episode.sub_task,
@@ -200,13 +188,9 @@ def task_prompt(episode: Episode, answer: type[BaseModel] | None) -> str:
 
 
 def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -> str:
-    """Return the task prompt of one condition: the base and its appendix.
+    """Return the task prompt of one condition: the base and its appendix, which does not shorten the input.
 
-    Inline documents and memory are the treatment; they are added to the base instead of shortening the input.
-
-    Raises
-    ------
-    InputError : an inline condition has no mounted package of `domain`.
+    Raises `InputError` if an inline condition has no mounted package of `domain`.
     """
     arm = mounted.arm
     if arm.inline:
@@ -222,13 +206,9 @@ def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -
 def remaining_text(
     remaining: Remaining | None, reads: Sequence[str] = (), data_calls: int | None = None, tool_calls: int | None = None
 ) -> str:
-    """Return the remaining budget in one line, the same in every harness.
+    """Return the remaining budget in one line; None means no limit, or unknown for turns and tokens.
 
-    Parameters
-    ----------
-    remaining : turns and tokens; None for an agent that does not report its model calls.
-    reads : names of the tools that read data, for `data_calls`.
-    data_calls, tool_calls : remaining calls, None without a limit.
+    `reads` are the names of the tools that `data_calls` counts.
     """
     parts: list[str] = []
     if remaining is not None:

@@ -1,7 +1,6 @@
 """Estimate tokens from characters where no provider counts them: for programs, plans and budgets.
 
-Prompts and tool results are mostly JSON with numbers, which models split finer than prose. Three characters per token
-is close to their counts, and too high for prose.
+Texts are mostly JSON with numbers, for which three characters per token is close; it is too high for prose.
 """
 
 from __future__ import annotations

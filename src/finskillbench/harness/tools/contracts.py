@@ -1,7 +1,6 @@
-"""The tools' contracts as a model sees them, and the check of a call's arguments against them.
+"""Define the tools as a model sees them, and check arguments.
 
-Each condition is offered the tools that it can use, and their words speak of nothing else: of skills where there are
-documents to load or skills to write, of scripts and code where they can be run.
+Descriptions mention skills, scripts and code only where a condition grants them.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from finskillbench.sandbox.limits import format_size
 from finskillbench.scoring.values import is_array, is_object
 
 MAX_RESULT_CHARS = 262_144
-"""Longest tool result. A full covariance of 100 names fits; what is longer can be asked for in parts."""
+"""Longest tool result; it fits a full covariance of 100 names, and longer data can be read in parts."""
 
 
 class ToolError(Exception):
-    """A call that cannot be served; the loop never sees it, the agent gets `payload` as JSON."""
+    """A call that cannot be served; the agent gets `payload` as JSON, and the loop no exception."""
 
     outcome: CallOutcome = "tool_failed"
 
@@ -41,7 +40,7 @@ class ToolError(Exception):
 
 
 class NoSkillsError(ToolError):
-    """A skill was asked for where none is saved yet: an obedient call, and no incident."""
+    """Request of a skill before any is saved; it follows the instructions and is no incident."""
 
     outcome = "ok"
 
@@ -50,13 +49,13 @@ class NoSkillsError(ToolError):
 
 
 class UnknownToolError(ToolError):
-    """A call of a tool that is not on offer."""
+    """A call of a tool that is not offered."""
 
     outcome = "unknown_tool"
 
 
 class ArgumentsError(ToolError):
-    """A call whose arguments do not fit the tool's schema."""
+    """A call whose arguments do not match the tool's schema."""
 
     outcome = "invalid_arguments"
 
@@ -73,15 +72,15 @@ _STRINGS = {"type": "array", "items": {"type": "string"}}
 
 SUBMIT_ANSWER = ToolSpec(
     "submit_answer",
-    "Hand in the final answer and end the session. It is recorded as given; there is one submission.",
+    "Submit the final answer and end the session. It is recorded as given; there is one submission.",
     _object(["answer"], answer=_text("The answer as JSON text that follows the task's answer schema.")),
 )
 LOAD_SKILL = "load_skill"
 RUN_SKILL_SCRIPT = "run_skill_script"
 LOAD_REFERENCES = ToolSpec(
     "load_references",
-    "Load reference documents of a skill, and the skill itself if it is not loaded yet: the one that `file` names, or "
-    "all of them; load_skill says which there are and how long they are.",
+    "Load reference documents of a skill: the one that `file` names, or all. This also loads the skill itself. "
+    "load_skill lists the documents and their lengths.",
     _object(["skill_name"], skill_name=_text("Name of the skill."), file=_text("Name of one document; left out: all.")),
 )
 GET_TASK_DATA = ToolSpec(
@@ -94,12 +93,12 @@ QUERY_XBRL = ToolSpec(
     "query_xbrl",
     "Query facts that a company had filed by the task's as_of_date, the latest period first: one row per XBRL tag, "
     "period and filing in which the figure was new, with duration, unit, form, filing date and accession number. "
-    "Nothing is chosen or computed: quarters stand beside the year to date, parts beside totals, a restated figure "
-    "beside the one it replaces. Where something is not on file, the answer says what is.",
+    "Nothing is chosen or computed: the rows include quarters and years to date, parts and totals, restated figures "
+    "and those they replace. If something is not on file, the result lists what is.",
     _object(
         ["ticker"],
         ticker=_text("Ticker of the company."),
-        period=_text("End of the period, YYYY-MM-DD, or the month YYYY-MM or year YYYY it lies in; left out: all."),
+        period=_text("End of the period, YYYY-MM-DD, or its month YYYY-MM or year YYYY; left out: all."),
         metrics={**_STRINGS, "description": "XBRL tags, such as NetIncomeLoss; left out: all."},
         form=_text("Form of the filing, such as 10-K (with its amendments) or 10-Q; left out: all."),
         duration=_text("instant, quarterly, half, nine_months or annual; left out: all."),
@@ -109,7 +108,7 @@ QUERY_XBRL = ToolSpec(
 )
 SAVE_SKILL = ToolSpec(
     "save_skill",
-    f"Write a skill of your own (at most {MAX_SAVED_SKILLS}); load_skill reads it back.",
+    f"Write a skill of your own (at most {MAX_SAVED_SKILLS}); load_skill returns it.",
     _object(
         ["skill_name", "content"],
         skill_name=_text(f"Lower-case letters, digits and single hyphens, at most {MAX_NAME_CHARS} characters."),
@@ -126,18 +125,12 @@ _TABLE_PARAMETERS = _object(
     where={"type": "object", "description": "Column to the value, or list of values, that its rows must have."},
 )
 READS_DATA = frozenset({GET_TASK_DATA.name, QUERY_XBRL.name, READ_TABLE})
-"""The tools whose calls a budget of data calls counts."""
+"""Tools counted by a budget of data calls."""
 _DOMAIN_TOOLS = (QUERY_XBRL.name, READ_TABLE)
-"""The tools that a domain may name."""
 
 
 def tool_specs(mounted: Mount, domain: str, subtask_specs: tuple[ToolSpec, ...] = ()) -> tuple[ToolSpec, ...]:
-    """The tools on offer for an episode of `domain` under a mounted arm, in wire order; `own` are of its subtask.
-
-    Raises
-    ------
-    InputError : the domain names a tool that there is not.
-    """
+    """Return the tools offered in `domain` under a condition, in wire order; raises `InputError` for unknown ones."""
     index = tuple((name, package.description) for name, package in sorted(mounted.loadable.items()))
     shared = _specs(mounted.arm, domain, index, mounted.script_index)
     at = len(COMMON_TOOLS) + len(registered(domain).tools)
@@ -145,7 +138,7 @@ def tool_specs(mounted: Mount, domain: str, subtask_specs: tuple[ToolSpec, ...] 
 
 
 def subtask_tools(sub_task: str) -> tuple[ToolSpec, ...]:
-    """The tools that a subtask brings; none for an imported episode under a name that is not registered."""
+    """Return a subtask's own tools; none for an unregistered subtask of an imported episode."""
     try:
         interactive = subtask_named(sub_task).interactive
     except InputError:
@@ -155,7 +148,7 @@ def subtask_tools(sub_task: str) -> tuple[ToolSpec, ...]:
 
 
 def budget_of(sub_task: str) -> EpisodeBudget | None:
-    """The budget that a subtask states; None for an imported episode under a name that is not registered."""
+    """Return a subtask's budget; None for an unregistered subtask of an imported episode."""
     try:
         interactive = subtask_named(sub_task).interactive
     except InputError:
@@ -189,7 +182,7 @@ def _specs(
 def _load_skill(arm: Arm, index: tuple[tuple[str, str], ...]) -> ToolSpec:
     description = "Load a skill: the text of its SKILL.md"
     if arm.documents:
-        listed = " and of its scripts" if arm.scripts else ""
+        listed = ", and the names of its scripts" if arm.scripts else ""
         description += f", with the names of its references and their lengths in characters{listed}"
     description += "." + _listed("skills", index)
     return ToolSpec(LOAD_SKILL, description, _object(["skill_name"], skill_name=_text("Name of the skill.")))
@@ -197,8 +190,8 @@ def _load_skill(arm: Arm, index: tuple[tuple[str, str], ...]) -> ToolSpec:
 
 def _run_skill_script(index: tuple[tuple[str, str], ...], *, filings: bool) -> ToolSpec:
     injected = (
-        "Input fields of the task that the server puts into input_data under their own names, at full precision, "
-        "replacing what is there"
+        "Input fields of the task that the server adds to input_data under their own names, at full precision, "
+        "replacing existing entries"
     )
     return ToolSpec(
         RUN_SKILL_SCRIPT,
@@ -216,7 +209,6 @@ def _run_skill_script(index: tuple[tuple[str, str], ...], *, filings: bool) -> T
 
 
 def _listed(what: str, index: tuple[tuple[str, str], ...]) -> str:
-    """An index of skills or scripts, as it ends a description; nothing where it is empty."""
     return f" Available {what}:\n" + "\n".join(f"- {name}: {text}" for name, text in index) if index else ""
 
 
@@ -224,9 +216,9 @@ def _read_table(arm: Arm) -> ToolSpec:
     whole = [f"`inject_task_fields` of {RUN_SKILL_SCRIPT}"] * arm.scripts + [f"`task` of {RUN_PYTHON}"] * arm.code
     return ToolSpec(
         READ_TABLE,
-        f"Return a page of a table of the task, at most {MOST_ROWS} rows: its columns, how many rows match, and the "
-        "rows. A table is too long to be read whole: ask for the rows and columns that matter"
-        + (f", or compute on all of it, which {' and '.join(whole)} can hold." if whole else "."),
+        f"Return a page of a table of the task, at most {MOST_ROWS} rows: its columns, the number of matching rows and "
+        "the rows. A table is too long to read as a whole: request the rows and columns that matter"
+        + (f", or compute on the whole table with {' or '.join(whole)}." if whole else "."),
         _TABLE_PARAMETERS,
     )
 
@@ -235,24 +227,19 @@ def _run_python(arm: Arm) -> ToolSpec:
     imports = "scripts of a loaded skill can be imported by name (`import name` for scripts/name.py). "
     return ToolSpec(
         RUN_PYTHON,
-        "Run Python code and return what it prints and the value of its last expression. It finds the fields of the "
-        f"task's input in the dict `task`, as get_task_data returns them, and {', '.join(LIBRARIES)} beside the "
-        f"standard library{f'; {imports}' if arm.scripts else '. '}Each call starts afresh: no variable is kept, but "
-        f"files in the working folder are, {snippet.MOST_FILES} of {format_size(snippet.MOST_BYTES)} in all. No "
-        f"network, no processes; {LIMITS.wall_seconds:g} s and {format_size(LIMITS.memory_bytes)} of memory a call.",
+        "Run Python code and return its printed text and the value of its last expression. The dict `task` holds the "
+        f"fields of the task's input, as get_task_data returns them; {', '.join(LIBRARIES)} and the standard library "
+        f"can be imported{f'; {imports}' if arm.scripts else '. '}No variable is kept between calls, but files in "
+        f"the working folder are, {snippet.MOST_FILES} of {format_size(snippet.MOST_BYTES)} in all. No network, no "
+        f"processes; {LIMITS.wall_seconds:g} s and {format_size(LIMITS.memory_bytes)} of memory per call.",
         _object(["code"], code=_text("Python code.")),
     )
 
 
 def parse_arguments(spec: ToolSpec, text: str) -> dict[str, Any]:
-    """Parse and check the arguments of a call against the tool's schema.
+    """Parse the arguments of a call and check them against the tool's schema; raises `ArgumentsError`.
 
-    An empty text counts as no arguments. `submit_answer` also takes an object or a list for its answer, see
-    `finskillbench.harness.tools.toolbox`.
-
-    Raises
-    ------
-    ArgumentsError : not JSON, not an object, a parameter that is missing, unknown or of the wrong type.
+    Empty text counts as no arguments. `submit_answer` also accepts an object or a list.
     """
     try:
         arguments: object = orjson.loads(text) if text.strip() else {}
@@ -275,7 +262,7 @@ def parse_arguments(spec: ToolSpec, text: str) -> dict[str, Any]:
 
 
 def shorten(text: str, limit: int = 80) -> str:
-    """Return `text` cut to `limit` characters, for echoing a model's own words in a message."""
+    """Return `text` cut to `limit` characters, for quoting a model in a message."""
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 

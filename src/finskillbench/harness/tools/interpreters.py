@@ -1,7 +1,6 @@
-"""The confined interpreters that `run_python` uses: one that has this library, as skills need it, and one without.
+"""Confined interpreters for `run_python`, with this library for skills or without it.
 
-An arm that grants scripts gets the first. The second is tried before it serves: where an agent's code could find the
-library by whatever way, the arm would not measure what it says.
+The one without is tested before use, because access to the library would invalidate its condition.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from finskillbench.sandbox.limits import KIB, MIB, ScriptLimits
 from finskillbench.sandbox.runner import ScriptRunner
 
 LIBRARIES = ("numpy", "scipy", "polars")
-"""The distributions that an agent's code has besides the standard library."""
+"""Distributions available to an agent's code in addition to the standard library."""
 LIMITS = ScriptLimits(result_bytes=2 * snippet.MOST_BYTES, file_bytes=16 * MIB, printed_bytes=16 * KIB)
 
 _PRELOAD = ("numpy", "scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.stats", "polars")
@@ -71,14 +70,14 @@ def found():
 assert polars.DataFrame({"a": [1, 2]}).filter(polars.col("a") > 1).height == 1
 list(found())
 """
-"""Every way to the library that we know, in the code of an agent; its value names those that are open."""
+"""Code that attempts every known access to the library; its value lists the successful ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodeResult:
-    """What came of a piece of code: `value` and `printed` as they are shown, `error` where it failed, and its files.
+    """Result of a piece of code: `value` and `printed` as shown, `error` if it failed, and its files.
 
-    `files` are what the next piece finds (name to base64), `note` says why they are not those that the code left.
+    `files` (name to base64) stay for the next piece; `files_notice` states why they differ from the code's files.
     """
 
     value: Any
@@ -89,7 +88,7 @@ class CodeResult:
 
 
 class Interpreter:
-    """Runs code of agents in children of one warm process, which `runner` keeps."""
+    """Runs agents' code in child processes of one warm process, which `runner` keeps."""
 
     def __init__(self, runner: ScriptRunner) -> None:
         self._runner = runner
@@ -97,7 +96,7 @@ class Interpreter:
     async def run(
         self, code: str, names: Mapping[str, Any], files: Mapping[str, str], packages: Iterable[SkillPackage] = ()
     ) -> CodeResult:
-        """Run `code`, which finds variables by their `names`, `files` of earlier pieces and scripts of `packages`."""
+        """Run `code` with variables `names`, `files` of earlier pieces and importable scripts of `packages`."""
         roots = [package.root for package in packages]
         payload = {"code": code, "names": names, "files": files, "search": [str(root / SCRIPTS) for root in roots]}
         result = await self._runner.run(_SCRIPT, dump(payload), roots)
@@ -111,7 +110,7 @@ class Interpreter:
 
 
 def code_runner(*, with_library: bool, limits: ScriptLimits = LIMITS, trusted: Sequence[Path] = ()) -> ScriptRunner:
-    """A runner, to be entered, in which an agent's code has this library and all others, or `LIBRARIES` alone."""
+    """Return an unstarted runner, with this library and all others or with `LIBRARIES` alone."""
     ours = imports_of(curated().values()) if with_library else []
     libraries = None if with_library else LIBRARIES
     return ScriptRunner(
@@ -125,9 +124,9 @@ def code_runner(*, with_library: bool, limits: ScriptLimits = LIMITS, trusted: S
 
 
 class Interpreters:
-    """Context manager that keeps the interpreters that some arms need, and starts none where none does.
+    """Context manager for the interpreters that some conditions need.
 
-    Raises InputError on entering if an arm's code is to be kept from this library, and this machine cannot.
+    Raises InputError on entering if this machine cannot isolate an agent's code from the library.
     """
 
     def __init__(self, arms: Iterable[Arm], *, allow_unconfined: bool = False) -> None:
@@ -153,17 +152,17 @@ class Interpreters:
         self._stack.close()
 
     def for_arm(self, arm: Arm) -> Interpreter | None:
-        """The one that an arm's agents use; None where they have none."""
+        """Return the interpreter of a condition's agents, None if they have none."""
         return self._interpreters.get(arm.scripts) if arm.code else None
 
 
 def _prove(interpreter: Interpreter) -> None:
-    """Try every way to the library that we know; InputError if one is open, or the libraries granted do not work."""
+    """Attempt every known access to the library; raise InputError if one succeeds or a granted library fails."""
     with ThreadPoolExecutor(1, "trial") as pool:  # the caller's thread may run an event loop
         ran = pool.submit(asyncio.run, interpreter.run(_TRIAL, {"library": str(_LIBRARY)}, {})).result()
     if ran.error is not None or ran.value:
         what = ran.error or f"it finds this library by {', '.join(ran.value)}"
         raise InputError(
-            f"condition code: this machine cannot keep an agent's code from the library: {' '.join(what.split())}; see "
+            f"condition code: the interpreter without this library failed its test: {' '.join(what.split())}; see "
             "finskillbench doctor"
         )

@@ -1,4 +1,4 @@
-"""What the tools do for one episode. A call never raises: whatever goes wrong comes back as JSON."""
+"""Serve tool calls of one episode. A call never raises: failures are returned as JSON."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from finskillbench.redaction import logger
 from finskillbench.scoring.values import is_array, is_object
 
 TaskData = Callable[[], Mapping[str, Any]]
-"""Gives the episode's input at full precision; called only when a tool needs it."""
+"""Returns the episode's input at full precision; called only when a tool needs it."""
 
 _LOG = logger(__name__)
 
 
 class ScriptOutcome(Protocol):
-    """What a script runner returns; fields as in `finskillbench.sandbox.runner.ScriptResult`."""
+    """Result of a script runner; fields as in `finskillbench.sandbox.runner.ScriptResult`."""
 
     @property
     def ok(self) -> bool: ...
@@ -51,40 +51,36 @@ class ScriptOutcome(Protocol):
 
 
 class Runner(Protocol):
-    """Runs a script of a package; `finskillbench.sandbox.runner.ScriptRunner` is one."""
+    """Interface for running a package's script, as `finskillbench.sandbox.runner.ScriptRunner`."""
 
     async def run(self, script: Path, payload: bytes) -> ScriptOutcome: ...
 
 
 class _Interpreter(Protocol):
-    """Runs code of an agent; `finskillbench.harness.tools.interpreters.Interpreter` is one."""
-
     async def run(
         self, code: str, names: Mapping[str, Any], files: Mapping[str, str], packages: Iterable[SkillPackage]
     ) -> CodeResult: ...
 
 
 class Filings(Protocol):
-    """Serves `query_xbrl`: facts public by `as_of_date`; and what an input's reference to facts names, as filed."""
+    """Interface of `query_xbrl`: facts public by `as_of_date`, and the filed facts of an input's reference."""
 
     def query(self, arguments: Mapping[str, Any], *, episode: Episode) -> Mapping[str, Any]: ...
     def as_filed(self, reference: Mapping[str, Any]) -> Mapping[str, Any]: ...
 
 
 class Toolbox:
-    """The tools of one episode under one mounted arm.
+    """Tools of one episode under one mounted condition.
 
     Parameters
     ----------
-    episode, task_data : the episode and its input at full precision.
-    mounted : the arm and its packages.
-    runner : runs skill scripts; needed where the arm grants scripts.
-    interpreter : runs the agent's own code; needed where the arm grants that.
-    filings : serves `query_xbrl`; None says that the episode carries no filings.
-    scratch_root : folder under which the episode's scratch space is made when a skill is saved; None: the system's.
-    memory : skills saved in earlier episodes, for the arm that keeps them.
-    stage : the state of an episode that is played move by move; it serves the tools that the subtask brings.
-    data_calls : how many calls may read data; None: no limit.
+    runner : runs skill scripts; required if the condition grants scripts.
+    interpreter : runs the agent's own code; required if the condition grants it.
+    filings : serves `query_xbrl`; None if the episode has no filings.
+    scratch_root : parent of the scratch folder for saved skills; None: the system's.
+    memory : skills saved in earlier episodes, for the persistent condition.
+    state : state of an interactive episode; it serves the subtask's own tools.
+    data_calls : limit of calls that read data; None: no limit.
     """
 
     def __init__(
@@ -117,34 +113,31 @@ class Toolbox:
         self.scripts_run: list[str] = []
 
     def close(self) -> None:
-        """Remove the episode's scratch space, if one was made."""
+        """Remove the episode's scratch folder, if any."""
         self._written.close()
 
     @property
     def record(self) -> JsonObject | None:
-        """What was done so far in an episode that is played move by move; None of any other."""
+        """Return the actions so far in an interactive episode, None for others."""
         return None if self._state is None else self._state.record
 
     @property
     def saved_skills(self) -> dict[str, str]:
-        """Texts of the agent's own skills by name; ask before `close`."""
+        """Return the texts of the agent's own skills by name; read them before `close`."""
         return self._written.texts
 
     @property
     def loadable(self) -> list[str]:
-        """Names that `load_skill` knows at this moment, sorted: mounted documents and the agent's own skills."""
+        """Return the sorted names that `load_skill` accepts now: mounted documents and the agent's own skills."""
         return sorted({*self._mounted.loadable, *self._written.names})
 
     @property
     def runnable(self) -> list[str]:
-        """Scripts that `run_skill_script` knows at this moment, as "package/scripts/x.py"."""
+        """Return the scripts that `run_skill_script` accepts now, as "package/scripts/x.py"."""
         return [f"{name}/{script}" for name, package in self._loaded.items() for script in package.scripts]
 
     async def call(self, call: ToolCall, offered: Sequence[ToolSpec]) -> tuple[str, CallOutcome]:
-        """Serve one call: its result as JSON text, and what came of it.
-
-        A submission sets `answer` and is the last call a loop should make.
-        """
+        """Serve one call; return its result as JSON text and its outcome. A submission sets `answer`."""
         try:
             spec = next((tool for tool in offered if tool.name == call.name), None)
             if spec is None:
@@ -154,7 +147,7 @@ class Toolbox:
             text = dump(result).decode()
             if len(text) > MAX_RESULT_CHARS:
                 raise ToolError(
-                    f"the result has {len(text)} characters, the limit is {MAX_RESULT_CHARS}; ask for a part of it"
+                    f"the result has {len(text)} characters, the limit is {MAX_RESULT_CHARS}; request a part of it"
                 )
             return text, "ok"
         except ToolError as error:
@@ -164,9 +157,9 @@ class Toolbox:
         except FinSkillBenchError as error:
             _LOG.debug("%s: %s failed", self._episode.task_id, call.name, exc_info=True)
             return orjson.dumps({"error": str(error)}).decode(), "tool_failed"
-        except Exception as error:  # noqa: BLE001 - a tool never raises into the loop, whatever a model sends
+        except Exception as error:  # noqa: BLE001 - tools never raise into the loop
             _LOG.warning("%s: %s failed", self._episode.task_id, shorten(call.name), exc_info=True)
-            # The system's own errors name paths of this machine, which are no business of a model's.
+            # The system's error messages contain paths of this machine.
             reason = error.strerror or "" if isinstance(error, OSError) else str(error)
             text = f"{type(error).__name__}: {shorten(reason, 300)}"
             return orjson.dumps({"error": text}).decode(), "tool_failed"
@@ -189,7 +182,7 @@ class Toolbox:
                 return self._table(arguments.pop("table")).page(**arguments)
             case "query_xbrl":
                 if self._filings is None:
-                    raise ToolError("this episode carries no filings; use get_task_data")
+                    raise ToolError("this episode has no filings; use get_task_data")
                 return self._filings.query(arguments, episode=self._episode)
             case "run_skill_script":
                 return await self._run_script(**arguments)
@@ -203,11 +196,10 @@ class Toolbox:
                 raise ToolError(f"tool {spec.name!r} is declared but not served; please report it")
 
     def _count(self, tool: str) -> None:
-        """Take a call that reads data off the budget; ToolError where nothing is left of it."""
         if self.data_calls_left is None or tool not in READS_DATA:
             return
         if not self.data_calls_left:
-            raise ToolError("all data calls of the budget are used; work with what you have read")
+            raise ToolError("all data calls of the budget are used; work with the data that you have read")
         self.data_calls_left -= 1
 
     def _load_skill(self, name: str) -> dict[str, Any]:
@@ -220,7 +212,7 @@ class Toolbox:
         return found | ({"scripts": list(package.scripts)} if self._mounted.arm.scripts else {})
 
     def mark_loaded(self, name: str) -> None:
-        """Note that the agent has read a document of the skill, here or in its own way: its scripts can be run."""
+        """Record that the agent has read a document of the skill, so that its scripts can be run."""
         package = self._mounted.loadable.get(name)
         if package is not None and self._mounted.arm.scripts:
             self._loaded.pop(name, None)
@@ -240,7 +232,7 @@ class Toolbox:
         return {"skill_name": skill_name, "references": references}
 
     def _find(self, name: str) -> SkillPackage | None:
-        """The mounted package called `name`, or None for a skill the agent wrote."""
+        """Return the mounted package called `name`, None for a skill of the agent."""
         if not self.loadable:
             raise NoSkillsError
         if name not in self.loadable:
@@ -248,14 +240,13 @@ class Toolbox:
         return self._mounted.loadable.get(name)
 
     def _current_input(self) -> Mapping[str, Any]:
-        """The input as it stands now: a stage moves fields of it on."""
         return self._task_data() if self._state is None else {**self._task_data(), **self._state.fields}
 
     def _table(self, field: str) -> EpisodeTable:
         found = self._current_input().get(field)
         if not isinstance(found, EpisodeTable):
             tables = [name for name, value in self._current_input().items() if isinstance(value, EpisodeTable)]
-            raise ToolError(f"{shorten(field)!r} is no table of the task", tables=tables)
+            raise ToolError(f"{shorten(field)!r} is not a table of the task", tables=tables)
         return found
 
     def _field(self, path: str) -> Any:
@@ -275,7 +266,7 @@ class Toolbox:
         return value
 
     def _readable(self, field: str) -> Mapping[str, Any]:
-        """The task's data as an agent reads them: facts as they were filed, which only scripts are given derived."""
+        """Return the input as an agent reads it: facts as filed, since only scripts receive derived ones."""
         reference = self._episode.input.get(field)
         if self._filings is None or not refers_to_facts(reference):
             return self._current_input()
@@ -283,12 +274,10 @@ class Toolbox:
 
     @cached_property
     def _initial_fields(self) -> dict[str, Any]:
-        """Every field as an agent reads it when the episode begins."""
         return {field: self._readable(field)[field] for field in self._task_data()}
 
     @property
     def _visible_fields(self) -> dict[str, Any]:
-        """Every field of the task's data as an agent reads it now."""
         return self._initial_fields if self._state is None else {**self._initial_fields, **self._state.fields}
 
     async def _run_script(
@@ -332,7 +321,7 @@ class Toolbox:
         return {"value": ran.value, **result}
 
     def _resolve(self, relative: str) -> tuple[SkillPackage, Path]:
-        """The script in the loaded skill; of several loaded, the one named before it or loaded last that has it."""
+        """Return the loaded package and the file of a script; without a package name the last loaded match."""
         before = relative.partition("/")[0]
         named = self._loaded.get(before)
         if named is None and before in self._mounted.loadable:
@@ -356,10 +345,9 @@ class Toolbox:
 
 
 def _member_text(text: str, key: str) -> str:
-    """The text of the last member `key` of a JSON object, cut out as it was written.
+    """Return the original text of the last member `key` of the JSON object in `text`.
 
-    Parsing and writing again would mend what the scorer must see: duplicate keys and the digits of numbers. `text`
-    has been parsed as an object before.
+    Serializing a parsed value would repair duplicate keys and digits that the scorer must see.
     """
     decode = JSONDecoder().raw_decode
     found = ""

@@ -96,7 +96,7 @@ class FactStore:
         near = sorted(self.symbols, key=lambda name: (name[:1] != known[:1], name))[:_NEAR]
         remaining = len(self.symbols) - len(near)
         listed = ", ".join(near) + (f" and {remaining} more" if remaining else "")
-        raise InputError(f"there are no facts of {_short(symbol)}; ask for one of: {listed or 'no company'}")
+        raise InputError(f"there are no facts of {_short(symbol)}; choose one of: {listed or 'no company'}")
 
 
 class FiledStore(FactStore):
@@ -149,7 +149,7 @@ class FiledStore(FactStore):
         _refuse_other("duration", duration, DURATIONS)
         _refuse_other("axis", axis, AXES)
         if not 1 <= limit <= LARGEST_LIMIT:
-            raise InputError(f"limit must lie between 1 and {LARGEST_LIMIT}, not {limit}")
+            raise InputError(f"limit must be between 1 and {LARGEST_LIMIT}, not {limit}")
         return self._answer(self._known(symbol), as_of, span, metrics, form, duration, axis, limit)
 
     def _answer(
@@ -260,8 +260,8 @@ def _span(period: str) -> Span:
         last = date(year, month or 12, day or monthrange(year, month or 12)[1])
     except ValueError:
         raise InputError(
-            f"period {_short(period)} is not the end of a period; give YYYY-MM-DD, or the month YYYY-MM or the year "
-            "YYYY it lies in"
+            f"period {_short(period)} is not the end of a period; give its day YYYY-MM-DD, its month YYYY-MM or its "
+            "year YYYY"
         ) from None
     return Span(ordinal(first), ordinal(last))
 

@@ -107,7 +107,7 @@ def _describe_error(error: BaseException, folder: Path, search: list[str]) -> st
         ]
         description = "".join(traceback.format_exception_only(error)).replace(f'File "{_CODE}", ', "").strip()
     except Exception:  # noqa: BLE001 - formatting the code's exception may raise
-        return f"{type(error).__name__}, which cannot be put into words"
+        return f"{type(error).__name__}, whose message cannot be shown"
     text = _clean("\n".join((*steps[-_ERROR_FRAMES:], description)))
     # Machine paths are private and vary between calls.
     for place in sorted({*ours, *sys.path, sys.prefix, sys.base_prefix} - {""}, key=len, reverse=True):
@@ -140,5 +140,5 @@ def _kept(folder: Path) -> Iterator[tuple[str, str]]:
 def _name(path: Path) -> str:
     name = path.as_posix()
     if name != _clean(name):
-        raise ValueError(f"the file {_clean(name)!r} has a name that is no text")
+        raise ValueError(f"the file {_clean(name)!r} has a name that is not valid text")
     return name

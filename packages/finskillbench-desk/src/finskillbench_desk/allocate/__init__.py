@@ -70,11 +70,11 @@ class AllocateInput(TypedDict):
 
 
 class Allocation(Answer):
-    """Answer: where the book should be."""
+    """Answer: the weights of the book."""
 
     weights: dict[str, float] = Field(
         description="Ticker to new weight as a fraction of NAV, six decimals; >= 0, summing to 1. A ticker that is "
-        "left out weighs 0."
+        "left out has weight 0."
     )
 
 

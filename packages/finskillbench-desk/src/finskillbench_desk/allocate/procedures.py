@@ -180,7 +180,7 @@ def _turns(change: float) -> list[float]:
 def _turned(log: str) -> Iterator[tuple[str, int]]:
     """Yield sources whose sign was reversed without restating the history, with the first quarter of the new sign."""
     for line in log.splitlines():
-        turned = re.search(r"turned round|highest value|opposite sign", line)
+        turned = re.search(r"scale was reversed|highest value|opposite sign", line)
         if turned and not re.search(r"was restated|, restated", line):
             yield re.findall(r"[SA]\d+", line)[0], max(int(each) for each in re.findall(r"[Qq]uarter (\d+)", line))
 

@@ -143,59 +143,58 @@ CONVENTIONS: Mapping[str, str] = {
     "timing": "the values in rows of quarter t were known before quarter t began, the return is that of quarter t; "
     "today holds the values for the coming quarter",
     "fully_invested": "sum(w) = 1; a name left out of the answer has weight 0",
-    "industry_band": "an industry's weight lies within its benchmark weight +- industry_band, and not below 0",
+    "industry_band": "an industry's weight is within its benchmark weight +- industry_band, and not below 0",
     "breaking_a_limit": "each unit of NAV by which a limit is broken, summed over budget, names, industries and "
     "turnover, costs price_of_breaking of utility; no breach is worth that",
 }
 
 _NOTES: Mapping[str, Sequence[str]] = {
     "reversed": (
-        "{s}: its scale was turned round at quarter {q}. Up to quarter {p} low values were the favourable ones; "
+        "{s}: its scale was reversed at quarter {q}. Up to quarter {p} low values were the favourable ones; "
         "the history was left as it had been delivered.",
         "Quarter {q}: {s} now gives the best name the highest value. Until quarter {p} the best name had the lowest, "
-        "and nobody has restated the old values.",
-        "From quarter {q} on {s} has the opposite sign of what it had. Values up to quarter {p} stand as they were "
-        "sent out, in the old sense.",
+        "and the old values have not been restated.",
+        "From quarter {q} on {s} has the opposite sign. Values up to quarter {p} are on file as they were first sent, "
+        "with the old sign.",
     ),
     "control_reversed": (
-        "{s}: its scale was turned round at quarter {q}, and the whole history was restated in the new sense; the "
-        "column is of one piece.",
+        "{s}: its scale was reversed at quarter {q}, and the whole history was restated on the new scale; the column "
+        "has one scale throughout.",
         "Quarter {q}: {s} now gives the best name the highest value. All earlier quarters were sent again, restated on "
-        "the new footing, and these are on file.",
-        "From quarter {q} on {s} has the opposite sign of what it had; what is on file for earlier quarters was "
-        "restated to match.",
+        "the new scale, and these values are on file.",
+        "From quarter {q} on {s} has the opposite sign; what is on file for earlier quarters was restated to match.",
     ),
     "control_backfill": (
-        "{v} went on sale in quarter {q}, but this desk was its pilot client: every value since quarter 1 is on file "
-        "as it arrived, before the quarter it speaks of, and nobody has touched it since.",
+        "{v} went on sale in quarter {q}, but our firm was its pilot client: every value since quarter 1 is on file "
+        "as it arrived, before the quarter it applies to, and has not been changed since.",
         "Archive of {v}: launched in quarter {q}; values before that were delivered to us live during a trial since "
-        "quarter 1 and are filed as they came.",
-        "We asked {v} about quarters 1 to {p}. They were on trial with us then, in real time; launch in quarter {q} "
-        "changed nothing, and the file holds what came at the time.",
+        "quarter 1 and are on file as received.",
+        "We checked quarters 1 to {p} of {v}. We had it on trial then, in real time; the launch in quarter {q} "
+        "changed nothing, and the file holds the values received at the time.",
     ),
     "control_predecessor": (
-        "{s} joined the house in quarter {q} and brought the whole record along: every forecast in the column is by "
-        "the same person.",
-        "{s} changed desks in quarter {q}. The column has been the work of this one person since quarter 1.",
-        "{s}, with us since quarter {q}, wrote the forecasts of quarters 1 to {p} at another house; they were "
-        "published there at the time and are the same person's.",
+        "{s} joined the firm in quarter {q} and transferred the whole record: every forecast in the column is by the "
+        "same person.",
+        "{s} changed teams in quarter {q}. The column has been the work of this one person since quarter 1.",
+        "{s}, with us since quarter {q}, wrote the forecasts of quarters 1 to {p} at another firm; they were "
+        "published there at the time and are by the same person.",
     ),
     "control_unit": (
-        "{s}: since quarter {q} it is delivered in another unit, and our data team converts it on arrival; the column "
-        "is in one unit throughout.",
-        "Quarter {q}: {s} was switched to a feed in another unit. The conversion was checked, and the file shows one "
+        "{s}: since quarter {q} it has been delivered in another unit, and our data team converts it on arrival; the "
+        "column is in one unit throughout.",
+        "Quarter {q}: {s} was switched to a feed in another unit. The conversion was checked, and the file has one "
         "unit from quarter 1 to today.",
     ),
     "control_stale": (
-        "{s} for the coming quarter was late and arrived on the last day; what is in today is the new delivery.",
-        "The file of {s} for the coming quarter bears an old date stamp. We called: it is the new delivery, and today "
+        "{s} for the coming quarter was late and arrived on the last day; today holds the new delivery.",
+        "The file of {s} for the coming quarter has an old date stamp. We called: it is the new delivery, and today "
         "holds it.",
     ),
     "chatter": (
         "Quarter {q}: the invoice for {s} was disputed and settled; the data were never in question.",
-        "The committee asked for a chart of {s} in quarter {q}. It has no bearing on its use.",
-        "{s}: our contact for it changed in quarter {q}; what is delivered did not.",
-        "A query of quarter {q} about how {s} covers the smaller names was closed: it covers all of them, as ever.",
+        "The committee requested a chart of {s} in quarter {q}. This does not change how the source is used.",
+        "{s}: our contact for it changed in quarter {q}; the data delivered did not.",
+        "A query of quarter {q} about how {s} covers the smaller names was closed: it covers all of them, as before.",
     ),
 }
 """Templates of log entries: {s} is a source, {v} a vendor, {q} the quarter of the event and {p} the one before it."""
@@ -237,46 +236,48 @@ def allocation_memo(family: Family) -> str:
     """Write the memo: the family of worlds, the rules for the data, and the utility of a decision."""
     signal, analyst = int(np.flatnonzero(~IS_ANALYST)[0]), int(np.flatnonzero(IS_ANALYST)[0])
     spread, of_signal, of_analyst = family.deviation[signal], family.mean[signal], family.mean[analyst]
-    return f"""HOUSE MEMO: HOW WE JUDGE SOURCES AND PLACE THE BOOK
+    return f"""MEMO: HOW SOURCES ARE EVALUATED AND WEIGHTS ARE CHOSEN
 
-1. Returns. The return of a name in a quarter is its loadings (table names) times the factor returns of the \
-quarter (table factor_returns), plus the effect of a source where there is one, plus noise that is normal, \
-independent over names and quarters, with the standard deviation specific_volatility. Loadings, factor returns and \
-specific volatilities are given, not to be estimated, so that residuals follow exactly. For the coming quarter \
-expect equilibrium_return from the factors, with the covariance loadings * factor_covariance * loadings' plus the \
-squares of specific_volatility; effects of sources come on top.
+1. Returns. The return of a name in a quarter is the sum of three parts: its loadings (table names) times the factor \
+returns of the quarter (table factor_returns), the effect of a source where there is one, and noise. The noise is \
+normal, independent over names and quarters, with the standard deviation specific_volatility. Loadings, factor returns \
+and specific volatilities are given, not to be estimated, so that residuals follow exactly. For the coming quarter \
+the factors give the mean equilibrium_return and the covariance loadings * factor_covariance * loadings' plus, for \
+each name, the square of specific_volatility; effects of sources are added to both.
 
 2. Effects. There are {SOURCES} sources: {SIGNALS} signals of vendors and {ANALYSTS} analysts. In each of the \
 {GROUPS} industries, independently of the others, with probability {family.nothing:.0%} no source has any effect. \
-Otherwise exactly one has: an analyst with probability {ANALYST_SHARE:.0%} (each equally likely), a signal \
-else (each equally likely). The effect is a return per quarter of size x score for every name of the industry, the \
-score being the source's value divided by its scale. Sources are delivered so that the favourable names have the \
-high values (4 (f) aside), and what works is of one order of size, for larger effects are traded away: for a signal \
+Otherwise exactly one has: an analyst with probability {ANALYST_SHARE:.0%} (each equally likely), else a signal \
+(each equally likely). The effect is a return per quarter of size x score for every name of the industry, where the \
+score is the source's value divided by its scale. Sources are delivered so that the favourable names have the \
+high values (except as in 4 (f)). Effects are of one order of size, since larger ones are traded away: for a signal \
 the size is normal with mean {of_signal:.4f}, for an analyst with mean {of_analyst:.4f}, for both with standard \
 deviation {spread:.4f}. A source may have an effect in one industry and none in the others.
 
-3. Regimes. What is said in 2 holds for a regime. With every half-year (quarters 1, 3, 5 and so on) after the first a \
-new regime begins in an industry with probability {family.change:.0%}, whatever went before and whatever other \
-industries do. In a new regime everything of 2 is drawn anew: whether a source has an effect, which, and its size. \
-The regime of quarter {QUARTERS} goes on in the coming quarter {QUARTERS + 1}. A source picked in a regime that began \
+3. Regimes. Section 2 describes one regime. At the start of every half-year (quarters 1, 3, 5 and so on) after the \
+first, a new regime begins in an industry with probability {family.change:.0%}, independently of the past and of other \
+industries. A new regime draws everything in 2 again: whether a source has an effect, which one, and its size. \
+The regime of quarter {QUARTERS} continues in the coming quarter {QUARTERS + 1}. A source drawn in a regime that began \
 before its valid record has its effect from the first quarter of that record.
 
-4. What counts as evidence. The table sources gives in since the quarter in which a vendor was launched or an \
-analyst took the seat. (a) Values before a vendor's launch were filled in afterwards by people who knew what came: \
-they are void, and the source had no effect then. (b) An analyst's column before since is a predecessor's: void in the \
-same way, and it says nothing of who sits there now. (c) Where the log says otherwise, the log is right, and the \
-record is valid from quarter 1. (d) A column whose dispersion over names is, from some quarter on, {UNIT_FACTOR} \
-times what it was came in a wrong unit from there, today included: divide by {UNIT_FACTOR}. Nothing else about a \
-column's dispersion is an error; some analysts simply speak in large numbers, which their scale takes care of. (e) \
+4. Evidence. The column since of the table sources is the quarter in which a vendor was launched or an \
+analyst started. (a) Values before a vendor's launch were filled in afterwards by people who knew the returns: \
+they are void, and the source had no effect then. (b) An analyst's column before since is a predecessor's: it is void \
+in the same way and is no evidence about the present analyst. (c) Where the log states otherwise, the log is right, \
+and the record is valid from quarter 1. (d) If the dispersion of a column over names is, from some quarter on, \
+{UNIT_FACTOR} times as large as before, its values from there on, today included, are in a wrong unit: divide them by \
+{UNIT_FACTOR}. Nothing else about a column's dispersion is an error; some analysts simply use large numbers, and \
+their scale corrects for that. (e) \
 A source whose values in today are those of quarter {QUARTERS} for every name was not delivered: it has no effect \
-in the coming quarter, while its history stands. (f) Where the log says that a scale was turned round and the \
-history was not restated, values of the quarters before are to be multiplied by -1. Some signals are another \
-source with noise: two that agree are not two witnesses, and by 2 at most one of them moves an industry.
+in the coming quarter, but its history still counts. (f) Where the log states that a scale or sign was reversed and \
+the history was not restated, multiply the values of the earlier quarters by -1. Some signals are another \
+source with noise: two that agree are not independent evidence, and by 2 at most one of them has an effect in an \
+industry.
 
-5. The decision. Choose weights for the coming quarter with the greatest expected utility: {UTILITY}. What is \
-unknown about effects (whether, which, how large, still alive) enters m and V as it stands after the evidence: \
-risk_aversion is {RISK_AVERSION:g}. Costs are in the table names. The book is large: trading a name costs more \
-than in proportion.
+5. The decision. Choose weights for the coming quarter with the greatest expected utility: {UTILITY}. The \
+uncertainty about effects (whether, which, how large, whether still in force) enters m and V as it is given the \
+evidence. risk_aversion is {RISK_AVERSION:g}. Costs are in the table names. The book is large: the cost of trading a \
+name grows more than in proportion to the trade.
 
 6. Limits. Fully invested, no short positions, no name above {MAX_WEIGHT:.1%}, every industry within {BAND:.0%} of \
 its benchmark weight, one-way turnover at most {TURNOVER:.0%}. A book that breaks a limit is charged {PENALTY:g} \
@@ -286,13 +287,14 @@ with six decimals.
 
 
 PROMPT = Prompt(
-    "You run a book of 120 names in twelve industries. The house memo (documents.memo) says how returns come about, "
-    f"what is known of sources in general, and what a book is worth; the desk's log is documents.notes. {QUARTERS} "
-    f"quarters of what {SOURCES} sources said of each name, and of what each name returned, are in the table panel; "
-    "what they say now is in today. Most sources are worth nothing, some are copies of others, some were worth "
-    "something once, and not all columns are what they seem. Decide where the book should be in the coming quarter.",
+    "You run a book of 120 names in twelve industries. The memo (documents.memo) states how returns arise, what is "
+    "known of sources in general, and how a book is valued; documents.notes is the log of the sources. "
+    f"The table panel holds {QUARTERS} quarters of the values of {SOURCES} sources for each name and of each name's "
+    "returns; today holds their current values. Most sources are worth nothing, some are copies of others, some once "
+    "had an effect and have lost it, and not all columns are what they seem. Choose the weights of the book for the "
+    "coming quarter.",
     "Submit a JSON object with weights: ticker to new weight, fractions of NAV with six decimals, summing to 1; a name "
-    "left out weighs 0. You are judged by the book's expected utility given all that the data and the memo let one "
-    "know (not by what happens next): 0 is the better of the current book and the best book that ignores all sources, "
-    "1 the best that can be had. A ticker that is not in the universe, or no numbers, earns 0.",
+    "left out weighs 0. The score is the book's expected utility given all the information in the data and the memo "
+    "(realised returns do not count): 0 is the better of the current book and the best book that ignores all sources, "
+    "1 the best attainable. An answer with a ticker outside the universe, or without numbers, earns 0.",
 )

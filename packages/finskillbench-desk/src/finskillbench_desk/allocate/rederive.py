@@ -16,7 +16,7 @@ import polars as pl
 
 from finskillbench.arrays import Booleans, Floats, Integers
 
-_RESTATED_NOT = ("left as it had been delivered", "nobody has restated", "stand as they were sent out")
+_RESTATED_NOT = ("left as it had been delivered", "have not been restated", "as they were first sent")
 _VALID = ("pilot client", "trial", "same person", "one person")
 _JUMP = 5.0
 """Ratio of successive dispersions over 120 names that only a change of unit reaches."""

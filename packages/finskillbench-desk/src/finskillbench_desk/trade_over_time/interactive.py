@@ -51,10 +51,10 @@ def ordered(setup: TradingSetup, decision: int, book: Floats, trades: Mapping[st
     change = np.zeros(len(places))
     for ticker, amount in trades.items():
         if ticker not in places:
-            raise InvalidActionError(f"{ticker[:20]!r} is not in the book; names are those of the table `names`")
+            raise InvalidActionError(f"{ticker[:20]!r} is not in the book; use names of the table `names`")
         value = as_number(amount)
         if value is None or abs(value) > LARGEST_TRADE:
-            raise InvalidActionError(f"{ticker}: a trade is a number of millions of size {LARGEST_TRADE:g} at most")
+            raise InvalidActionError(f"{ticker}: a trade is a number of millions, at most {LARGEST_TRADE:g} in size")
         change[places[ticker]] = value
     limits = setup.limits(decision)
     if limits is not None:
@@ -135,9 +135,9 @@ def as_orders(setup: TradingSetup, books: list[Floats]) -> dict[str, Any]:
 
 ADVANCE = ToolContract(
     "advance",
-    "Place the trades of the current decision and move on to the next week. Returns the decision that comes next, what "
-    "was traded and at which cost, and what has become known. From then on the fields `state`, `current`, `news` and "
-    "`notices` are those of the new week. "
+    "Place the trades of the current decision and move on to the next week. Returns the next decision, the amount "
+    "traded, its cost, and new information. The fields `state`, `current`, `news` and `notices` are then those of the "
+    "new week. "
     "An order that breaks a limit or names an unknown company is refused and nothing changes.",
     {
         "type": "object",

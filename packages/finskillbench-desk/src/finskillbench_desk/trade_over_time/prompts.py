@@ -18,22 +18,22 @@ _LETTERS = tuple(VENDORS)
 _WIDTH = 118
 
 _BOOK = """\
-# Desk memo: the overlay book
+# Memo: the overlay book
 
 ## 1. Mandate and measure
 
 The book holds swaps on 120 names. Amounts are millions at reference prices; profits and losses are paid out every
-week, so that an amount only changes when it is traded, and what trading costs is paid outside of the book too. There
+week, so that an amount only changes when it is traded; trading costs are also paid outside of the book. There
 are twelve decisions, one at the start of each week. A
 decision changes the book from `holding` to `holding + trade`; that book is kept until the next decision. Each week
-counts with
+contributes
 
     holding' alpha - (aversion / 2) * active' Sigma active - cost of the trades
 
 where alpha is the expected return of the coming week, active = holding - capital * benchmark_weight, and Sigma is the
-covariance of weekly returns of section 2. The weeks are added up without discounting, from the first decision to the
-week after the twelfth; what the book is worth beyond that is not counted. Cash neither earns nor costs anything, and
-the book may hold more or less than the capital where section 5 does not say otherwise. Short positions are allowed."""
+covariance of weekly returns of section 2. The weeks are summed without discounting, from the first decision to the
+week after the twelfth; the value of the book after that does not count. Cash neither earns nor costs anything, and
+the book may hold more or less than the capital unless section 5 sets a limit. Short positions are allowed."""
 
 _RISK = """\
 ## 2. Risk
@@ -46,10 +46,10 @@ _SIGNALS = """\
 ## 3. Signals
 Thirty signals of ten vendors, in hundredths of a standard deviation: 123 means 1.23. `history` has, for every week
 and name, the signals at the start of the week and `next_return`, the return of that week, in thousandths of a percent:
--1500 means -1.5 %. Each signal decays by itself: next week's value is 0.5 ** (1 / half-life) times this week's plus
-an independent shock, its variance is one, and nothing else moves it; names of a sector share a part of the shocks,
-and some vendors resell what they buy from others, with some noise. Half-lives are 1, 2, 4, 8, 16 or 32 weeks. `signals`
-gives those that the house has measured; where it says null, measure it. The expected return of a name is
+-1500 means -1.5 %. Each signal has variance one and decays by itself: next week's value is 0.5 ** (1 / half-life)
+times this week's plus an independent shock, and nothing else moves it. Names of a sector share a part of the shocks,
+and some vendors resell signals of others with some noise. Half-lives are 1, 2, 4, 8, 16 or 32 weeks. `signals`
+gives those that have been measured; where it has null, measure the half-life. The expected return of a name is
 
     alpha = specific_volatility * sum over signals of (coefficient * signal)
 
@@ -58,38 +58,38 @@ which the signal was delivered live and its vendor's edge held. {sound}
 The coefficients of the other vendors are exactly zero. A sound vendor's coefficients are independent,
 normal with mean zero and standard deviation strength * sqrt(1 - 0.5 ** (1 / half-life)). {strength}
 
-Edges end. {ends} One that holds today holds to the last decision, and one that has ended does not come back. {audit}
+Edges end. {ends} An edge that holds today holds to the last decision, and one that has ended does not return. {audit}
 
-A history that a vendor only hands over when it signs is written with the returns known. It has had no part in them,
-and nobody can say how much of them has gone into it. {history}"""
+A history that a vendor supplies only when it signs was written with the returns known. The returns do not depend on
+it, and how far it was fitted to them is unknown. {history}"""
 
 _SOUND = (
-    "Two or three of the ten vendors are sound, which is to say that they have or had an edge; the one number is as "
-    "likely as the other, and any set of so many vendors as any other.",
-    "Experience says that two or three of the ten vendors have or had an edge and so are sound, both numbers being "
-    "equally likely, and no vendor more likely than another.",
+    "Two or three of the ten vendors are sound: they have or had an edge. Both numbers are equally likely, and so are "
+    "all sets of that many vendors.",
+    "From experience, two or three of the ten vendors have or had an edge and so are sound. Both numbers are equally "
+    "likely, and no vendor is more likely than another.",
 )
 
 _ENDS = (
-    "With probability {0} the edge of a sound vendor holds to this day. Else it ended, for its three signals at once, "
-    "with the last day of week {1}, each of these as likely as the others and whatever became of other vendors; the "
-    "returns of later weeks owe it nothing.",
-    "Of a sound vendor's edge we believe with {0} that it still holds; if it does not, the three signals have been "
-    "worth nothing since the end of week {1}, equally likely which. Vendors are independent in this.",
+    "With probability {0} the edge of a sound vendor still holds today. Otherwise it ended, for its three signals at "
+    "once, with the last day of week {1}, each equally likely and independently of other vendors; it had no effect on "
+    "the returns of later weeks.",
+    "With probability {0} a sound vendor's edge still holds; if it does not, its three signals have been worth nothing "
+    "since the end of week {1}, each equally likely. Vendors are independent in this.",
 )
 _AUDIT = (
-    "On one of the days to come the house will have found out of some vendors whether their edge holds, and a notice "
-    "will say so.",
-    "The house is looking into some of the vendors; what it finds out will be in a notice on the day that it does.",
+    "On one of the coming days the firm will know for some vendors whether their edge holds, and a notice will state "
+    "it.",
+    "The firm is examining some of the vendors; a notice will give the findings on the day they become known.",
 )
 _FOUND = (
-    "The house has found out whether an edge holds today. It does of these vendors: {0}. It does not of these, which "
-    "never had one or have lost it: {1}.",
-    "Findings of the house. Edge in force: {0}. No edge in force, never had or lost: {1}.",
+    "The firm has examined whether edges hold today. They hold for these vendors: {0}. They do not hold for these, "
+    "which never had an edge or have lost it: {1}.",
+    "Findings of the firm. Edge in force: {0}. No edge in force, never had or lost: {1}.",
 )
 _TARIFF = (
-    "Dealers have changed their tariff: from this decision on every trade of the book costs {0:g} times what table and "
-    "memo say.",
+    "Dealers have changed their tariff: from this decision on every trade of the book costs {0:g} times the "
+    "amount that follows from table and memo.",
     "From this decision on, trading costs {0:g} times the `impact` that the table `names` still shows.",
 )
 _CALM = (
@@ -97,11 +97,11 @@ _CALM = (
     "You may have read of a new tariff of our dealers: it is for clients without a contract such as ours, and changes "
     "nothing for this book.",
 )
-_NONE = "none of those we looked into"
+_NONE = "none of those examined"
 
 _ONE_STRENGTH = (
     "The strength is {0}.",
-    "For this market the strength has been {0} for as long as we have looked.",
+    "In this market the strength has been {0} for as long as we have measured it.",
 )
 _STRENGTHS = (
     "The strength is the same for all sound vendors, but we do not know it: {0} are equally likely.",
@@ -109,15 +109,15 @@ _STRENGTHS = (
 )
 
 _LATE = (
-    "Vendor {0} delivers live since week {1}. What its columns hold before that week it supplied when it signed.",
+    "Vendor {0} has delivered live since week {1}. It supplied the earlier weeks of its columns when it signed.",
     "The live feed of vendor {0} begins with week {1}; its earlier history came with the contract, as a file.",
-    "We have taken vendor {0} into the system in week {1} and loaded the back history that it sent along.",
+    "We added vendor {0} to the system in week {1} and loaded the earlier history that it supplied then.",
 )
 _ESCROW = (
-    "Vendor {0} is a client since last year only. Its history was deposited week by week with an escrow agent at the "
-    "time, and ours is the deposited one.",
-    "The contract with vendor {0} is young, its history is not: every week's file was time-stamped by a third party "
-    "when it was made, and we have compared them.",
+    "We have used vendor {0} only since last year. Its history was deposited week by week with an escrow agent at the "
+    "time, and our copy is the deposited one.",
+    "The contract with vendor {0} is recent, but its history is not: a third party time-stamped every week's file when "
+    "it was made, and we have compared the files.",
 )
 
 _COSTS = (
@@ -128,8 +128,8 @@ _COSTS = (
 )
 
 _PLAN = """\
-## 5. What is to come
-{capital} {flows} The benchmark is held in proportion to the capital: what is not invested counts as active.
+## 5. Capital, risk aversion and limits
+{capital} {flows} The benchmark is held in proportion to the capital: capital that is not invested counts as active.
 {aversion}
 {limit}"""
 
@@ -143,7 +143,7 @@ _OUT = (
     "Before decision {1} a client withdraws {0} millions.",
 )
 _WITHDRAWN = (
-    "The flow of {0} millions that was announced for decision {1} has been called off.",
+    "The flow of {0} millions that was announced for decision {1} has been cancelled.",
     "Disregard the {0} millions that treasury's calendar still shows for decision {1}: the client has withdrawn the "
     "notice.",
 )
@@ -156,26 +156,26 @@ _LIMIT = (
     "From decision {0} on, after the trades of each decision, the holdings of every sector must add up to the capital "
     "times the sum of its benchmark weights. Before that there is no such limit.",
     "Decision {0} is the first that must leave no sector bets: from it on the sum of holdings in each sector, after "
-    "trading, is the benchmark's share of the capital. Until then sectors are free.",
+    "trading, must be the benchmark's share of the capital. Before it sectors have no limit.",
 )
 
 _PRACTICE = f"""\
-## 6. How decisions are taken
+## 6. Decisions and files
 `advance` takes the trades of a decision in millions and moves on to the next. `current` then has the holdings before
-trading and the newest signals, `news` the rows of the weeks completed since, with the columns of `history`. If the bus
-that carries the files fails, `current` shows the last file again until it is mended (`state` says of which week the
-signals are) and `news` stays empty; such failures have lasted {OUTAGE} weeks. The missed rows then come at once. An
-order that misses a sector's limit by more than {TOLERANCE:g} millions, names an unknown company or is not a number is
-refused, and nothing changes; what it misses by less the dealers settle with the cheapest trades.
+trading and the newest signals, `news` the rows of the weeks completed since, with the columns of `history`. If the file
+delivery fails, `current` shows the signals of the last file again until it is repaired (`state` gives the week of the
+signals) and `news` stays empty; such failures have lasted {OUTAGE} weeks. The missed rows then arrive at once. An
+order is refused, and nothing changes, if it misses a sector's limit by more than {TOLERANCE:g} millions, names an
+unknown company or has an amount that is not a number. The dealers settle smaller misses with the cheapest trades.
 
-What is not known today comes in `notices`, on the day of a decision, and `advance` shows it too: findings about
-vendors, or a tariff of the dealers that changes what trading costs. A notice holds to the last decision. A tariff is
-not to be guessed beforehand: each decision is judged as if the one that is known on its day stayed.
+New information comes in `notices`, on the day of a decision, and `advance` shows it too: findings about
+vendors, or a tariff of the dealers that changes trading costs. A notice holds to the last decision. Do not anticipate
+a tariff: each decision is judged as if the tariff known on its day stayed in force.
 
-Each decision is judged by what it adds to or takes from the best that could be expected with what was known at that
-time, in the book that you had. `advance` trades what you order and nothing else: a flow changes the capital, not the
-holdings. Only decisions that are never taken, because the episode ends before, count as holding still in another way:
-flows are passed on in proportion to the benchmark, and limits are met with the cheapest trades. Submit the answer once
+Each decision is judged by its loss against the best that could be expected with the information of that day, from
+the book that you held. `advance` trades what you order and nothing else: a flow changes the capital, not the
+holdings. Decisions that are not taken, because the episode ends early, differ: they count as holding still, but
+flows are traded in proportion to the benchmark and limits are met with the cheapest trades. Submit the answer once
 the twelfth decision is taken, and not before."""
 
 
@@ -264,13 +264,14 @@ def _plan(world: TradingWorld, phrase: _Phrase) -> str:
 
 
 PROMPT = Prompt(
-    "Run the overlay book of the memo (field `memo`, read it whole) for twelve weeks: decide each week what to trade, "
-    "by one call of `advance`. Signals decay at different speeds, most of them are worth nothing or no longer "
-    "anything, every trade costs, and some things are only known on the day (field `notices`). `history` is too long "
-    "to be read.",
-    "After the twelfth decision submit a JSON object with `decisions`, the number of decisions taken. You are judged "
-    "by what your decisions lost, each against the best that could be expected from the book that you had (not by what "
-    "happens next). 1 is no loss. 0 is what the better of two textbook answers lost: to hold still, with trades only "
-    "for cash flows and limits, or to trade each week to the book that would be best for one week if trades were free, "
-    "with signals worth what least squares on `history` say. A decision that is not taken holds still.",
+    "Run the overlay book of the memo (field `memo`, read all of it) for twelve weeks: each week decide what to trade, "
+    "with one call of `advance`. Signals decay at different speeds, most of them are worth nothing or no longer "
+    "anything, every trade costs, and some facts become known only on the day of a decision (field `notices`). "
+    "`history` is too long to be read.",
+    "After the twelfth decision submit a JSON object with `decisions`, the number of decisions taken. The score "
+    "measures the losses of your decisions, each against the best that could be expected from the book that you held "
+    "(realised returns do not count). 1 is no loss. 0 is the loss of the better of two textbook answers: holding "
+    "still, with trades only for cash flows and limits, or trading each week to the book that would be best for one "
+    "week if trades were free, with coefficients from least squares on `history`. A decision that is not taken counts "
+    "as holding still.",
 )

@@ -81,8 +81,8 @@ def read_memo(text: str) -> Memo:
     )
     clip = _one(text, rf"A trade of {_NUMBER} millions in a name loses", rf"for a clip of {_NUMBER} millions")
     late = re.search(
-        r"Vendor (\w) delivers live since week (\d+)|live feed of vendor (\w) begins with week (\d+)"
-        r"|have taken vendor (\w) into the system in week (\d+)",
+        r"Vendor (\w) has delivered live since week (\d+)|live feed of vendor (\w) begins with week (\d+)"
+        r"|added vendor (\w) to the system in week (\d+)",
         text,
     )
     strengths = _one(
@@ -93,9 +93,9 @@ def read_memo(text: str) -> Memo:
         r"it is one of ([\d., and]+), each",
     )[0]
     ends = _one(
-        text, r"with the last day of week ([\d, ]+ or \d+), each", r"since the end of week ([\d, ]+ or \d+), equal"
+        text, r"with the last day of week ([\d, ]+ or \d+), each", r"since the end of week ([\d, ]+ or \d+), each"
     )
-    holds = _one(text, rf"With probability {_NUMBER} the edge", rf"we believe with {_NUMBER} that it still holds")
+    holds = _one(text, rf"With probability {_NUMBER} the edge", rf"With probability {_NUMBER} a sound vendor's edge")
     named = None if late is None else [each for each in late.groups() if each]
     return Memo(
         float(_one(text, rf"capital is {_NUMBER} millions", rf"a capital of {_NUMBER} millions")[0]),
@@ -120,7 +120,7 @@ def apply_notices(memo: Memo, notices: Sequence[str]) -> Memo:
         elif "edge" in text.lower():
             holds, not_holds = _one(
                 text,
-                r"of these vendors: (.*?)\. It does not of these, .* lost it: (.*?)\.$",
+                r"for these vendors: (.*?)\. They do not hold for these, .* lost it: (.*?)\.$",
                 r"in force: (.*?)\. .* lost: (.*?)\.$",
             )
             letters = dict.fromkeys(re.findall(r"\b[A-J]\b", holds), True)

@@ -107,9 +107,9 @@ class TradingInput(TypedDict):
 
 
 class Trading(Answer):
-    """Answer: the trades are those of the calls of `advance`; this ends the episode."""
+    """Answer: ends the episode; the trades are those of the calls of `advance`."""
 
-    decisions: int = Field(description="How many decisions were taken: the calls of `advance` that were not refused.")
+    decisions: int = Field(description="Number of decisions taken: the calls of `advance` that were not refused.")
 
 
 def _build(context: BuildContext, market: tuple[ListedName, ...]) -> Iterator[BuiltTask]:

@@ -18,17 +18,17 @@ import polars as pl
 from scipy.special import logsumexp
 
 SENTENCES_THAT_VOUCH = (
-    r"- (\w+) joined the house in quarter \d+ and brought the whole record along",
-    r"- (\w+), with us since quarter \d+, wrote the forecasts of quarters 1 to \d+ at another house",
-    r"- (\w+) changed desks in quarter \d+\. The column has been the work of this one person since quarter 1",
-    r"- (\w+) went on sale in quarter \d+, but this desk was its pilot client",
-    r"- We asked (\w+) about quarters 1 to \d+\. They were on trial with us then, in real time",
+    r"- (\w+) joined the firm in quarter \d+ and transferred the whole record",
+    r"- (\w+), with us since quarter \d+, wrote the forecasts of quarters 1 to \d+ at another firm",
+    r"- (\w+) changed teams in quarter \d+\. The column has been the work of this one person since quarter 1",
+    r"- (\w+) went on sale in quarter \d+, but our firm was its pilot client",
+    r"- We checked quarters 1 to \d+ of (\w+)\. We had it on trial then, in real time",
     r"- Archive of (\w+): launched in quarter \d+; values before that were delivered to us live",
 )
 """Name of an analyst or a vendor whose record is valid from quarter 1."""
 SENTENCES_THAT_TURN = (
-    r"From quarter (?P<at>\d+) on (?P<who>\w+) has the opposite sign of what it had\. Values up to",
-    r"- (?P<who>\w+): its scale was turned round at quarter (?P<at>\d+)\. Up to",
+    r"From quarter (?P<at>\d+) on (?P<who>\w+) has the opposite sign\. Values up to",
+    r"- (?P<who>\w+): its scale was reversed at quarter (?P<at>\d+)\. Up to",
     r"- Quarter (?P<at>\d+): (?P<who>\w+) now gives the best name the highest value\. Until",
 )
 UNIT = 10.0

@@ -46,7 +46,7 @@ class Case:
 
     @cached_property
     def base_rate(self) -> float:
-        found = search(r"reckon with a base rate of (\d+) per cent", self.given["documents"]["memo"])
+        found = search(r"use a base rate of (\d+) per cent", self.given["documents"]["memo"])
         assert found
         return int(found[1]) / 100
 

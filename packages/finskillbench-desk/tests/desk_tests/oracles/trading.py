@@ -23,8 +23,8 @@ SIGNALS = [f"s{k:02}" for k in range(1, 31)]
 SET_SIZES = (2, 3)
 LIVE_SINCE = (
     r"live feed of vendor (\w) begins with week (\d+)",
-    r"Vendor (\w) delivers live since week (\d+)",
-    r"taken vendor (\w) into the system in week (\d+)",
+    r"Vendor (\w) has delivered live since week (\d+)",
+    r"added vendor (\w) to the system in week (\d+)",
 )
 INFLOWS = (
     (r"Before decision (\d+) a client withdraws (\d+) millions", (1, 2), -1),
@@ -71,7 +71,7 @@ class Memo:
     @property
     def in_force(self) -> float:
         """The chance that the edge of a sound vendor has not ended."""
-        return self.number(r"With probability (0\.\d+) the edge", r"believe with (0\.\d+) that it still holds")
+        return self.number(r"With probability (0\.\d+) the edge", r"With probability (0\.\d+) a sound vendor's edge")
 
     @property
     def clip(self) -> float:
@@ -113,7 +113,7 @@ class Heard:
     def edges(self) -> dict[str, bool]:
         """Vendor to whether its edge is in force, of those that the house has looked into."""
         for words in self.notices:
-            for pattern in (r"these vendors: (.*?)\. It does not .*lost it: (.*)\.", r"force: (.*?)\. .*lost: (.*)\."):
+            for pattern in (r"these vendors: (.*?)\. They do not .*lost it: (.*)\.", r"force: (.*?)\. .*lost: (.*)\."):
                 if found := re.search(pattern, words):
                     parts = [re.findall(r"\b([A-J])\b", each) for each in found.groups()]
                     return {vendor: holds for each, holds in zip(parts, (True, False), strict=True) for vendor in each}

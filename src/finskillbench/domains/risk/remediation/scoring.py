@@ -51,16 +51,16 @@ LARGEST_TRADE = 1e6
 _TRADES = {
     "trades": "signed changes of weight t_i over any names of the universe; cash changes by minus their sum, costs "
     "nothing and never falls below 0. A trade is at least minimum_trade in size, or closes the position in full, "
-    "whatever its size: target_weight is then 0",
-    "headroom": "limits whose values drift have to be kept with room to spare: a maximum less its entry of headroom, a "
-    "minimum plus it (both ends of a range); a limit that headroom does not name has to be kept as it stands",
+    "at any size: target_weight is then 0",
+    "headroom": "limits whose values drift must be kept with headroom: a maximum less its entry of headroom, a "
+    "minimum plus it (both ends of a range); a limit that headroom does not name must be kept unchanged",
     "objective": "least cost: the sum of cost_bps_i x |t_i|, in basis points of NAV, under every limit with its "
     "headroom, none of them exceeded by the tolerance",
     "post_trade_compliant": "true if every limit is kept, with its headroom, after the trades",
 }
 _TURNOVER = {
-    "turnover": "one-way: (sum of |t_i| + |sum of t_i|) / 2; turnover_max_monthly leaves its value less the turnover "
-    "of trades_this_month",
+    "turnover": "one-way: (sum of |t_i| + |sum of t_i|) / 2; what is left is the value of turnover_max_monthly "
+    "less the turnover of trades_this_month",
     "out_of_reach": "if the turnover that is left allows no trades that keep every limit with its headroom, "
     "post_trade_compliant is false, and the trades keep {hard} and make the shortfall as small as possible: the sum "
     "over the other limits of excess / |limit|, both with headroom (for a range the end that is exceeded; a limit "
@@ -68,7 +68,7 @@ _TURNOVER = {
 }
 _NO_TURNOVER = {"turnover": "one-way: (sum of |t_i| + |sum of t_i|) / 2"}
 _ROUNDING = {
-    "rounding": f"what rounding leaves of the submitted trades costs nothing: an excess of up to {ROUNDING:.4f} in the "
+    "rounding": f"rounding of the submitted trades costs nothing: an excess of up to {ROUNDING:.4f} in the "
     f"unit of its limit, or a trade or position too small by up to {ROUNDING:.4f}; more costs in proportion, and "
     f"{BREACH:.4f} or more loses all marks",
 }

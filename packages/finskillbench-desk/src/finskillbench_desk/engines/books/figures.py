@@ -17,13 +17,13 @@ FIGURES = {
     "tracking_error": "percent a year, of the exposures to the benchmark's issuers against their benchmark weights, by "
     "the risk model",
     "beta": "of the same exposures: covariance with the benchmark over the benchmark's variance",
-    "largest_issuer": "percent of net asset value in all securities of the issuer of which most is held (every share "
-    "class, receipt and bond; governments are issuers; no funds, futures or cash)",
+    "largest_issuer": "percent of net asset value in all securities of the issuer with the largest value held (every "
+    "share class, receipt and bond; governments are issuers; no funds, futures or cash)",
     "cash": "percent of net asset value",
-    "turnover": "percent of net asset value: half the sum of the quarter's purchases and sales, those done, those "
-    "pending and the cure's; trades in futures are none",
-    "leverage": "total liabilities over stockholders' equity by the last filing of each issuer that gives both, "
-    "averaged over the shares, preferred shares and receipts held of issuers with such a filing, by value",
+    "turnover": "percent of net asset value: half the sum of the quarter's purchases and sales (settled, pending "
+    "and the cure's); trades in futures do not count",
+    "leverage": "total liabilities over stockholders' equity from the last filing of each issuer that gives both, "
+    "averaged over the shares, preferred shares and receipts held of issuers with such a filing, weighted by value",
 }
 """Definition of each figure."""
 

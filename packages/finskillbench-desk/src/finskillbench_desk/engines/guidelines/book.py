@@ -98,7 +98,7 @@ class InstrumentUniverse:
         if len(self.index) != len(self.instruments):
             names = [each.name for each in self.instruments]
             twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"instrument {twice} stands twice in the book; state it once")
+            raise InputError(f"instrument {twice} is in the book twice; state it once")
         for fund in self.instruments:
             for held in fund.holdings:
                 if held not in self.index:

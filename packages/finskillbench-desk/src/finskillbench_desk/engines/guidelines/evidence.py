@@ -68,7 +68,7 @@ def paragraphs_of(text: str) -> dict[str, str]:
         elif last:
             out[last] += f" {line.strip()}"
     if not out:
-        raise InputError("the text has no numbered paragraphs (such as `4.2 ...`); give the document as it stands")
+        raise InputError("the text has no numbered paragraphs (such as `4.2 ...`); give the whole document unchanged")
     return out
 
 

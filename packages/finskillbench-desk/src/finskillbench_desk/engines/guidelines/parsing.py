@@ -48,15 +48,15 @@ SCHEMA = """A coded rule is a JSON object. Weights and limits are in percent, am
  "limit": LIMIT,
  "of": FILTER,                     which positions count (default: all, cash included)
  "by": "issuer" | "instrument" | "sector" | "sub_sector" | "country" | "currency" | {"NAME": FILTER, ...},
-                                   measured for each group by itself (default: all together; an empty word is no group)
+                                   measured for each group alone (default: all together; an empty label is no group)
  "basis": "nav" | "gross" | FILTER,   denominator (default nav); gross: market values without cash, plus notionals;
                                    FILTER: the market value of what matches
  "effect": "limit" | "report",     report: exceeding it is reported and is no breach (default limit)
- "when": "always" | "purchase",    purchase: only a group of which something is bought can break it (default always)
+ "when": "always" | "purchase",    purchase: only a group in which something is bought can break it (default always)
  "futures": "ignore" | "net" | "gross",   futures count by market value, signed or absolute notional (default ignore)
- "look_through": false | true,     funds count as what they hold (default false)
- "exceptions": [{"of": FILTER, "limit": LIMIT | null}, ...]}   what matches is taken out of the rule, the first that
-                                   matches deciding; with a limit it is held to that one by itself
+ "look_through": false | true,     funds count as their holdings (default false)
+ "exceptions": [{"of": FILTER, "limit": LIMIT | null}, ...]}   a match is taken out of the rule; the first
+                                   match decides; with a limit it is tested against that limit separately
 weight: sum over basis. sum_above: sum of those group weights that exceed "above". top: sum of the "n" largest group
 weights. count: number of groups whose weight exceeds "above" (default 0). active_share: half the sum of absolute
 differences from the benchmark over the groups. turnover: of the quarter; "trades": "used", "pending", "all" (default);
@@ -69,10 +69,10 @@ LIMIT: a number, {"benchmark_times": a, "plus": b} (a times the group's weight i
 FILTER: an object of which every entry must hold: "kind", "sector", "sub_sector", "country", "currency", "issuer",
 "instrument", "list": a word or a list of words; "market_cap", "adv", "rating", "maturity", "beta", "yield":
 {"above" | "at_least" | "below" | "at_most": number}; "all": [FILTER, ...], "any": [FILTER, ...], "not": FILTER.
-rating is a notch: 1 is AAA, 2 AA+, ... 10 BBB-, 11 BB+, ... 22 D. What has no such number satisfies no condition on it,
-and what has no adv cannot be sold. A clause with several limits is several rules. An exception that another clause
-grants, and whatever an amendment changes, belongs into the rule of the clause that is changed; clauses that state no
-limit or threshold of their own have no rule.
+rating is a notch: 1 is AAA, 2 AA+, ... 10 BBB-, 11 BB+, ... 22 D. An instrument without such a number satisfies no
+condition on it; one without adv cannot be sold. A clause with several limits is several rules. An exception that
+another clause grants, and any change by an amendment, belongs in the rule of the clause that is changed; a clause that
+states no limit or threshold itself has no rule.
 """
 _CONDITIONS = ("clause", "measure", "comparison", "limit", "of", "by", "basis", "effect", "when", "futures")
 _DETAILS = ("above", "n", "days", "participation", "attribute", "trades", "convention")

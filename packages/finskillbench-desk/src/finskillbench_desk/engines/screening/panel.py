@@ -183,7 +183,7 @@ def _industries(payload: Mapping[str, Any], companies: list[str], quarters: list
         return total
     members = table_field(payload, "companies")
     if members is None:
-        raise InputError("companies is missing, which says the industry of each; inject it from the task data")
+        raise InputError("companies is missing (the industry of each company); inject it from the task data")
     unit = number_field(payload, "table_unit", "payload")
     owner = list(list_column(members, "company", "companies"))
     order = [index_of(owner, company, "companies") for company in companies]

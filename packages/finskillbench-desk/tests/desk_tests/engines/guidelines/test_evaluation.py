@@ -177,7 +177,7 @@ def test_a_rule_of_which_nothing_is_there_is_kept() -> None:
 
 
 def test_books_that_cannot_be_are_refused() -> None:
-    with pytest.raises(InputError, match="ALPHA stands twice"):
+    with pytest.raises(InputError, match="ALPHA is in the book twice"):
         _ = Book((Position(ALPHA, 1.0), Position(ALPHA, 1.0))).universe.index
     with pytest.raises(InputError, match="FUND holds ALPHA, which is no instrument"):
         _ = Book((Position(FUND, 1.0),)).universe

@@ -1,8 +1,8 @@
-"""Log Bayes factors to probabilities.
+"""Convert log Bayes factors to probabilities.
 
 Payload: log_bayes_factors (name to natural logarithm), base_rate between 0 and 1; weight, 1 by default, by which the
 logarithms are multiplied where they are trusted less.
-Result: calibrated by name; their sum, beside base_rate_times_number, to which it is close where the evidence is sound;
+Result: calibrated by name; their sum, and base_rate_times_number, to which it is close where the evidence is sound;
 used.
 """
 

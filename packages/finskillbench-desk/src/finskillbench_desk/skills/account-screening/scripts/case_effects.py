@@ -1,4 +1,4 @@
-"""Measure what resolved cases of each group did to innovations.
+"""Measure the effects of resolved cases of each group on innovations.
 
 Payload: archive (case, quarter counted from the first managed one, columns of values), group ("kind" by default),
 values (columns to measure), profiles (group to its multiples from quarter 0 on), unit (one of the columns' numbers in
@@ -6,7 +6,7 @@ standard deviations of innovations: 0.01 where they are hundredths); keep and dr
 are wanted, or not). An unknown key is refused.
 Result: cases_kept, and by group: cases, mean_shift and its standard_error by column, in standard deviations as the
 shifts of `signature_match.py`, and size_spread: the standard deviation, among its cases, of the size along the mean
-shift (1 is the mean), the noise of measuring one case taken out; used: the choices as they were taken, and how many
+shift (1 is the mean), without the noise of measuring one case; used: the choices as applied, and how many
 cases have each entry of keep and drop.
 """
 

@@ -1,4 +1,4 @@
-"""Innovations of log ratios, in standard deviations of each company's own.
+"""Compute innovations of log ratios, in standard deviations of each company.
 
 Payload: statements (company, quarter, version, lines); versions, "first" or "last" where a quarter has several rows;
 ratios, each with name, numerator, denominator, persistence and, where known, innovation_sd and growth_effect;
@@ -6,11 +6,11 @@ growth_line, whose log change over the quarter the growth_effect multiplies; ind
 and table_unit (to natural logarithms); divide (company, quarter, lines, by); known_changes (company, quarter from
 which, effects by ratio in logarithms); new_levels (company, quarter from which its level is another); year_ends
 (company, quarter, month); window, the last quarters that estimates leave out; freedom, degrees of freedom by which a
-company's variance is drawn to the usual one. What is not given is not corrected;
+company's variance is shrunk to the usual one. Only stated corrections are applied;
 an unknown key, and a correction that corrects nothing, is refused.
 Result: innovation_sd and correlation, volatility by company (1 is the usual one), mean_square_in_window by company
-(about 1 where nothing happens), and the largest innovations of the window; used: the choices as they were
-taken, and how many corrections of each sort were applied.
+(about 1 where nothing happens), and the largest innovations of the window; used: the choices as
+applied, and how many corrections of each kind were applied.
 """
 
 from typing import Any

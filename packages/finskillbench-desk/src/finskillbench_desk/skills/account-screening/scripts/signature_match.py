@@ -1,6 +1,6 @@
-"""How much better stated signatures explain each company's window than nothing does.
+"""Measure how much better stated signatures explain each company's window than no signature.
 
-Payload: what `ratio_innovations.py` takes, and signatures, each with name, weight, profile (multiples from the first
+Payload: as `ratio_innovations.py`, and signatures, each with name, weight, profile (multiples from the first
 quarter on), shifts (ratio to standard deviations of the usual company's innovations) and size_spread: the size of the
 shifts is normal with mean size (1 by default) and this standard deviation. Any quarter of the window may be the first.
 Result: rows of company, the log Bayes factor of the weighted signatures together against none (natural logarithm,

@@ -1,8 +1,8 @@
-"""Look through a long table of statements for what does not fit.
+"""Find inconsistencies in a long table of statements.
 
 Payload: statements (company, quarter, version, lines), layout (identities: total to its parts with their signs);
 growth_line, "net_revenue" by default.
-Result: broken (company, quarter, total, what is stated and what the parts add up to), restated (companies with several
+Result: broken (company, quarter, total, its stated value and the sum of its parts), restated (companies with several
 rows for a quarter, and the lines that differ most), fastest_growth over a year, units; lists are cut, counts are not;
 used.
 """

@@ -1,4 +1,4 @@
-"""Take from filings what was known of each issuer on a day, with the filing that each figure comes from.
+"""Take from filings the figures of each issuer known on a day, with the filing that each comes from.
 
 Payload: as_of; filings, a table with issuer, form, period_end, filed and figures; numerator and denominator, two of its
 columns; weights (issuer to a number) for an average. An unknown key is refused.

@@ -4,8 +4,8 @@ Payload: as run_rules.py without rules; risk_model from the task data. `orders` 
 An unknown key is refused.
 Result: active_risk_pct (a year, by the risk model, funds and equity futures looked through), benchmark_beta,
 issuer_weights_pct (the ten largest, all securities of an issuer together), cash_pct, turnover_pct (half of all
-purchases and sales of the quarter: those in `quarter`, settled and pending, and the orders; what `quarter` leaves out
-is not in it), equity_dollars (by issuer: shares, preferred shares and receipts).
+purchases and sales of the quarter: those in `quarter`, settled and pending, and the orders; amounts left out of
+`quarter` do not count), equity_dollars (by issuer: shares, preferred shares and receipts).
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
-"""Find in guidelines what bears on what: quotations, never rules.
+"""Find quotations by topic in guidelines; never rules.
 
-Payload: text, the document as it stands; or inject `documents`, whose guidelines are read. An unknown key is refused.
-Result: topics (by topic the paragraphs that speak of it, quoted), terms (what each defined term means, quoted, and
+Payload: text, the unchanged document; or inject `documents`, whose guidelines are read. An unknown key is refused.
+Result: topics (by topic the paragraphs about it, quoted), terms (the meaning of each defined term, quoted, and
 where it is used), references (paragraphs that name others, amendments among them), gaps (topics never mentioned,
 paragraphs with numbers that no topic claims, terms that are not used or not defined, references to nothing).
 """
@@ -15,7 +15,7 @@ from finskillbench_desk.engines.guidelines.evidence import evidence
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Quote the document; what it means is for you to say."""
+    """Quote the document; you interpret it."""
     refuse_unknown(payload, ("text", "documents"), "mandate_evidence")
     documents = table_of(payload.get("documents")) or {}
     text = payload.get("text", documents.get("guidelines"))

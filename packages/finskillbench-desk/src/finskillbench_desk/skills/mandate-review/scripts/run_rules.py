@@ -1,11 +1,11 @@
-"""Run coded rules on a book that you state: what each measures, where, against which limit.
+"""Run coded rules on a book that you state: the measure of each, where, against which limit.
 
 Payload: rules; reference, benchmark, constituents, prices and fx from the task data; the book as units (by security),
 cash (dollars), closes and currencies (by security, where the last close or the reference's currency does not count),
 replaced ({issuer, field, value} in place of the reference file's), quarter (purchases, sales, pending_purchases,
 pending_sales). With `orders` (dollars by security) the book after these trades is measured too. An unknown key is
 refused; references/books.md has a table of keys.
-Result: outcomes (clause, measured, limit, where, state: ok, breach, report, or passive for what is beyond a limit that
+Result: outcomes (clause, measured, limit, where, state: ok, breach, report, or passive beyond a limit that
 is only tested at purchase), none_allowed (by clause, the lines of which a rule allows nothing), and after.
 """
 
@@ -23,7 +23,7 @@ from finskillbench_desk.engines.guidelines.stated import BOOK, book_from, orders
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Measure a book, and what trades make of it."""
+    """Measure a book, before and after trades."""
     refuse_unknown(payload, ("rules", "orders", *BOOK), "run_rules")
     rules, book = rules_from(payload), book_from(payload)
     result: dict[str, Any] = {"outcomes": _outcomes(rules, book), "none_allowed": _none_allowed(rules, book)}

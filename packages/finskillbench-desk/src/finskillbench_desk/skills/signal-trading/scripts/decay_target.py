@@ -1,4 +1,4 @@
-"""The step of one date towards where a book should be, when forecasts decay and trades cost.
+"""Compute the trades of one date, when forecasts decay and trades cost.
 
 Payload: names (ticker, sector, benchmark_weight, impact, specific_volatility, loadings), factors (standard deviations),
 current (ticker, holding, a column per signal), signals, signal_unit; coefficient (signal to expected return in units
@@ -8,8 +8,8 @@ last; impact_clip (the size of trade that `impact` basis points are stated for);
 from 1, on which each sector must hold the benchmark's share of the capital, or null for no limit on any of them. Other
 keys are refused.
 Maximises, over all dates, holding'alpha - aversion / 2 * active' Sigma active - impact / clip * 1e-4 * trade^2.
-Result: step (ticker to amount to buy now; two decimals), measures of this date before and after the step, and how far
-the step goes of the way to what one period alone without costs would ask for. Later dates are planned, not returned.
+Result: step (ticker to amount to buy now; two decimals), measures of this date before and after the step, and the
+share of the way to the best book of one period without costs. Later dates are planned, not returned.
 """
 
 from collections.abc import Sequence

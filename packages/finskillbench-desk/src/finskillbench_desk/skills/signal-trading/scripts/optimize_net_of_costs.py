@@ -1,11 +1,11 @@
-"""The book of greatest expected utility net of trading costs, under limits, from effects of sources that you state.
+"""Find the book of greatest expected utility net of trading costs, under limits, from source effects that you state.
 
 Payload: names, today, sources, factor_covariance, limits, risk_aversion (inject all six); effects, a list of
 {"industry", "source", "effect", "variance"}: effect is return per quarter for one score, variance that of the effect
-(0 if left out); repairs, [{"source", "multiply"}], for values in today that are not what they seem. An empty list of
+(0 if left out); repairs, [{"source", "multiply"}], for values in today that are wrong. An empty list of
 effects ignores all sources. Sources are scored as values divided by scale. Other keys are refused.
-Result: holdings (ticker to weight), utility beside that of the current book, turnover and costs, which limits bind,
-the expected effects that were largest, and the proof of optimality. Nothing is assumed of an effect that is not listed.
+Result: holdings (ticker to weight), utility of them and of the current book, turnover and costs, binding limits,
+the largest expected effects, and the proof of optimality. Effects that are not listed are taken as zero.
 """
 
 from typing import Any
@@ -100,7 +100,7 @@ def _factor_covariance(payload: dict[str, Any]) -> tuple[tuple[str, ...], Any]:
 
 
 def _effects(payload: dict[str, Any], tickers: list[str], industries: Any) -> tuple[Any, Any]:
-    """Mean and covariance of what the stated effects do to the names, effects being independent."""
+    """Mean and covariance of returns from the stated effects, which are independent."""
     values, sources = values_of(payload, "today", tickers)
     scores = values[-1] / scale_of(payload, sources)
     for repair in repairs_of(payload, ("source", "multiply")):
@@ -124,7 +124,7 @@ def _effects(payload: dict[str, Any], tickers: list[str], industries: Any) -> tu
 
 
 def _binding(problem: TradingProblem, weights: Any) -> dict[str, int | bool]:
-    """How many names are at a bound and industries at a limit, and whether turnover is."""
+    """Numbers of names at a bound and industries at a limit, and whether turnover is at its limit."""
     inside, near = problem.membership @ weights, 1e-7
     return {
         "names_at_zero": int((weights < near).sum()),

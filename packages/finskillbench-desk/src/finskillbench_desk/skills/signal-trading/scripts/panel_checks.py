@@ -1,10 +1,10 @@
-"""Look at the columns of a panel of sources before anything is estimated: units, deliveries, likeness.
+"""Check the columns of a panel of sources before estimation: units, deliveries, correlation.
 
 Payload: panel, today, names, sources (inject all four); least_likeness (0.7 if left out). Other keys are refused.
 Result: jumps (a source whose dispersion over names changes by a factor of three or more from one quarter to the next,
 with quarter and ratio; the quarter after the last is today), not_delivered (sources whose values in today are those of
 the last quarter for every name), alike (groups of sources whose scores have at least that correlation), since (sources
-whose table entry says that their record began after quarter 1, by quarter). Nothing is repaired.
+whose record began after quarter 1 by the table sources, by quarter). Nothing is repaired.
 """
 
 from typing import Any
@@ -59,7 +59,7 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _alike(values: Any, sources: tuple[str, ...], least: float) -> list[list[str]]:
-    """Groups of sources that hang together by correlations of at least `least`, each with more than one."""
+    """Groups of sources linked by correlations of at least `least`, each with more than one."""
     flat = values.reshape(-1, len(sources))
     close = np.abs(np.corrcoef(flat, rowvar=False)) >= least
     left, groups = set(range(len(sources))), list[list[str]]()

@@ -1,11 +1,11 @@
-"""Regress residual returns on each source by itself, industry by industry, in the windows of quarters that you name.
+"""Regress residual returns on each source alone, industry by industry, in the windows of quarters that you name.
 
 Payload: panel, names, factor_returns, sources (inject all four); windows, a list of [first, last] quarter (all if
 left out); start, {source: first quarter that counts}; repairs, [{"source", "first", "last", "multiply"}], applied to
 the values before anything else; only, a list of sources; top, how many sources of each window and industry to show (5);
-positive, true to rank by t where a find of negative sign is none (false: by |t|). Other keys are refused.
+positive, true to rank by t, so that a negative sign does not count (false: by |t|). Other keys are refused.
 Result: for every industry the sources with the largest |t| (or t) of any window, each with estimate (return per
-quarter for one score, a value divided by its scale), standard_error and t by window (null where nothing of it
+quarter for one score, a value divided by its scale), standard_error and t by window (null where no quarter of it
 counts), by weighted least squares with the given specific volatilities, no intercept: residuals are returns less
 loadings times factor returns. Out of 190 sources that are worth nothing, the largest |t| of an industry is about 3.
 """

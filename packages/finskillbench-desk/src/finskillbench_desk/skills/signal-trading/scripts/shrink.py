@@ -3,7 +3,7 @@
 Payload: hypotheses, a list of {"group", "name", "estimate", "standard_error", "probability", "mean", "deviation",
 "counts"}: within a group exactly one holds or none does; `probability` is its chance before the data (the remainder of
 a group is the chance that none holds), `mean` and `deviation` its normal prior of the coefficient (mean 0 if left out),
-`counts` false for one that matters as an explanation but not for what comes (true if left out). `estimate` and
+`counts` false for one that explains the past but does not hold now (true if left out). `estimate` and
 `standard_error` are least squares by that hypothesis alone, all of one group on the same data. Other keys are refused.
 Result: by group `none` (chance that no listed hypothesis holds), hypotheses with `chance` and `effect` (coefficient if
 it holds), and `expected` by name: the sum over hypotheses that count of chance times effect, with its `variance`.

@@ -1,7 +1,7 @@
-"""How fast signals decay, and how each went with the returns that followed, span by span of the history.
+"""Measure how fast signals decay, and their correlation with the next returns in each span of the history.
 
 Payload: history (week, ticker, a column per signal, next_return), signals (names, or a map by name), signal_unit and
-return_unit (what is stored for a signal of 1, a return of 1); news where there is one; spans (3) of the history. Other
+return_unit (stored values for a signal of 1, a return of 1); news if there is any; spans (3) of the history. Other
 keys are refused.
 Result per signal: autocorrelation from week to week and the half-life in weeks that it implies; deviation; the
 correlation with the next return relative to the week's mean, for each span with its standard error if names were
@@ -22,7 +22,7 @@ _KEYS = ("history", "signals", "signal_unit", "return_unit", "news", "spans")
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Measure every signal by itself."""
+    """Measure every signal alone."""
     refuse_unknown(payload, _KEYS, "signal_decay")
     panel = panel_of(payload)
     count = number(payload, "spans", "signal_decay", min(3, len(panel.weeks)))

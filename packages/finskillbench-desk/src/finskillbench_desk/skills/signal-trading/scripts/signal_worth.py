@@ -1,10 +1,10 @@
-"""What signals are worth together: one regression of a panel's returns on all of them, under a known risk model.
+"""Estimate the joint value of signals: one regression of a panel's returns on all, under a known risk model.
 
 Payload: history, signals, signal_unit, return_unit, names, factors (as signal_decay.py and decay_target.py take them);
 method, one of least_squares (nothing shrunk), ridge (a normal prior of mean 0 with prior_deviation) and group_variance
 (the prior variance of each group is estimated from the panel; groups: signal to group). prior_shape (signal to number)
-says how the prior deviations of signals compare, 1 for all where it is absent; from_week (signal to week) leaves out
-what stands in a column before that week; news adds the rows of later weeks. Other keys are refused.
+gives the relative prior deviations of signals, 1 for all where it is absent; from_week (signal to week) leaves out
+the values of a column before that week; news adds the rows of later weeks. Other keys are refused.
 A coefficient is the expected return, in units of the name's specific volatility, per unit of the signal.
 Result: coefficient, standard error by least squares, and what was used; prior deviations and log evidence against
 coefficients of 0 where a prior was used. Numbers have ten decimals.
@@ -28,7 +28,7 @@ _METHODS = ("least_squares", "ridge", "group_variance")
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Regress, and shrink as asked."""
+    """Regress, and shrink by the stated method."""
     refuse_unknown(payload, _KEYS, "signal_worth")
     require(payload, "method")
     method = payload["method"]

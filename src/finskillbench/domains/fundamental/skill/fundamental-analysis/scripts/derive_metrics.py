@@ -3,8 +3,8 @@
 Payload: symbol, filing_facts (facts); optional metrics (names), period_end (last day of a period), duration (instant,
 quarterly, half, nine_months or annual). An unknown key is refused.
 Result: metrics, rows of metric, duration, start, end, value, unit, tag, derived (a difference or a sum of what was
-filed), form, accession, filed, the latest period first; at most 200 of them, and matching, how many there are. A
-metric without a row in a period is not known.
+filed), form, accession, filed, the latest period first; at most 200 of them; and matching, their number. A metric
+without a row in a period is not known.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """The figure that counts of each metric and period."""
+    """Return the figure of each metric and period that counts."""
     return rounded(metrics_on_file(payload))
 
 

@@ -2,8 +2,8 @@
 
 Payload: symbol, period_end, filing_facts (facts); form_type changes nothing.
 Result: piotroski_score, piotroski_components, beneish_m_score, beneish_flag, accruals_ratio, income_quality_ratio,
-flags; and beneish_ratios, used (both quarters, their figures and tags). What cannot be computed is null. Numbers have
-ten decimals.
+flags; and beneish_ratios, used (both quarters, their figures and tags). A figure that cannot be computed is null.
+Numbers have ten decimals.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Score, ratios and flags of one quarter."""
+    """Return score, ratios and flags of one quarter."""
     return rounded(earnings_quality(payload))
 
 

@@ -1,7 +1,7 @@
 """Black-Litterman: posterior expected returns from market weights and views, and the portfolio optimal under them.
 
 Payload: market_cap_weights, covariance_matrix, risk_free_rate, analyst_views, risk_aversion, tau.
-Result: posterior_returns, optimal_weights, equilibrium_returns, used (what went in), proof. Returns are total returns,
+Result: posterior_returns, optimal_weights, equilibrium_returns, used (the inputs), proof. Returns are total returns,
 the risk-free rate included. Numbers have ten decimals.
 """
 

@@ -2,8 +2,8 @@
 
 Payload: weights, constraints, covariance_matrix, and benchmark_weights, current_portfolio, sector_mapping,
 factor_exposures where a limit refers to them.
-Result: constraint_satisfaction (0.0005 over a limit is forgiven), checks (value and limit of each), and the weights as
-used. Numbers have ten decimals.
+Result: constraint_satisfaction (an excess of up to 0.0005 is allowed), checks (value and limit of each), and the
+weights as used. Numbers have ten decimals.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Check the weights as they stand, without changing them."""
+    """Check the weights without changing them."""
     require(payload, "weights", "constraints")
     problem = problem_from(payload)
     weights = weights_from(payload.get("weights"), problem.tickers, "weights")

@@ -1,10 +1,10 @@
-"""Can a draft mandate be kept from the current portfolio, which limits conflict, and what would one have to become?
+"""Test if a draft mandate is feasible from the current portfolio; find the conflict and the least value of one limit.
 
 Payload: constraints, limit_to_relax, covariance_matrix, current_portfolio, and benchmark_weights, sector_mapping,
 factor_exposures where a limit refers to them.
 Result: feasible, conflicting_limits (the smallest set that cannot hold together; empty where feasible),
-least_attainable (of limit_to_relax, with all the other limits as they are), limit (as it stands), weights (a portfolio
-that attains it), used (what went in), proof; or, where relaxing it does not help, feasible false with the conflict
+least_attainable (of limit_to_relax, with all the other limits unchanged), limit (its current value), weights (a
+portfolio that attains it), used (the inputs), proof; or, if relaxing it does not help, feasible false with the conflict
 among the others. Limits are exact; numbers have ten decimals.
 """
 
@@ -20,7 +20,7 @@ from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Find the least attainable value, compare it with the limit, and name what conflicts."""
+    """Find the least attainable value, compare it with the limit, and name the limits in conflict."""
     require(payload, "constraints", "current_portfolio", "limit_to_relax")
     problem = problem_from(payload)
     name = str(payload["limit_to_relax"]).removeprefix("sector_limits.")

@@ -2,8 +2,8 @@
 
 Payload: covariance_matrix, constraints, objective; expected_returns and, under max_sharpe, risk_aversion where the
 objective needs them; benchmark_weights, current_portfolio, sector_mapping, factor_exposures where a limit refers to
-them. Nothing is assumed for a field that decides.
-Result: weights, constraint_satisfaction, checks (value and limit of each), used (what went in), expected_return, risk,
+them. Nothing is assumed for a required field.
+Result: weights, constraint_satisfaction, checks (value and limit of each), used (the inputs), expected_return, risk,
 proof; or {"infeasible": true, "conflict": [...], "used"}. Numbers have ten decimals.
 """
 

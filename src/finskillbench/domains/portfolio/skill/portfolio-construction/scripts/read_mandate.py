@@ -1,7 +1,7 @@
 """Read a mandate text and propose the optimiser call it implies.
 
 Payload: scenario_description (English), sectors (the universe's sector names).
-Result: optimizer_call, evidence (the words behind each limit), unread (clauses with a number that no rule took),
+Result: optimizer_call, evidence (the text of each limit), unread (clauses with a number that no rule matched),
 left_out (sentences on the past or on money, which limit nothing).
 """
 

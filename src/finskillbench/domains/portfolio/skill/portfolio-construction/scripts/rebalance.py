@@ -2,8 +2,8 @@
 
 Payload: current_portfolio, covariance_matrix, objective, constraints; expected_returns and risk_aversion where the
 objective needs them; sector_mapping with sector limits; trading_costs_bps, min_trade, required_improvement. Nothing is
-assumed for a field that decides.
-Result: trade_list (signed changes), new_weights, turnover (one-way), trading_cost_bps (of NAV), used (what went in),
+assumed for a required field.
+Result: trade_list (signed changes), new_weights, turnover (one-way), trading_cost_bps (of NAV), used (the inputs),
 proof of both stages. Numbers have ten decimals.
 """
 

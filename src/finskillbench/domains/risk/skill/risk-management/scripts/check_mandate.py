@@ -2,8 +2,8 @@
 
 Payload: portfolio, mandate, sector_mapping, factor_exposures; benchmark_weights and covariance_matrix where a
 constraint refers to them.
-Result: overall_compliant, violations_count, constraints (type, status, value, limit or range, what is worst, and by
-how much a limit is exceeded).
+Result: overall_compliant, violations_count, constraints (type, status, value, limit or range, the worst name or
+sector, and the excess over a limit).
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from finskillbench.sandbox.script import cli
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Check the portfolio as it stands."""
+    """Check the current portfolio."""
     market = market_from(payload)
     portfolio = portfolio_from(payload, market)
     mandate = mandate_from(payload.get("mandate"))

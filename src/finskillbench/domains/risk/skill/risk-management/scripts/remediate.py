@@ -20,7 +20,7 @@ from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Trade as cheaply as possible; where the mandate is out of reach, come as near as the turnover budget allows."""
+    """Trade at the least cost; if the mandate is out of reach, come as near as the turnover budget allows."""
     market = market_from(payload)
     portfolio = portfolio_from(payload, market)
     mandate = mandate_from(payload.get("mandate"))

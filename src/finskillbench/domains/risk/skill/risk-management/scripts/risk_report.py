@@ -15,7 +15,7 @@ from finskillbench.sandbox.script import cli
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Look at one portfolio from every side."""
+    """Measure the risks of one portfolio."""
     market = market_from(payload)
     portfolio = portfolio_from(payload, market)
     return {"top_risk_exposures": exposure_list(ranked(portfolio, market)), **risk_figures(portfolio, market)}

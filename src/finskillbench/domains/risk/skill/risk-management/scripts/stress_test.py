@@ -20,7 +20,7 @@ from finskillbench.sandbox.script import cli, rounded
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Apply the scenario to the weights as they stand and to the options."""
+    """Apply the scenario to the current weights and to the options."""
     given = with_estimated_betas(payload)
     market = market_from(given)
     portfolio, overlay = portfolio_from(payload, market), overlay_from(payload)
