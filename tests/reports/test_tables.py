@@ -234,7 +234,7 @@ def test_programs_are_folded_into_a_ceiling_and_floors() -> None:
     ]
     found = report(table(*rows)).overview
     assert [column.name for column in found.columns] == [
-        *("sub_task", "episodes", "ceiling", "by_hand", "heuristic", "floor", "floor_paper")
+        *("sub_task", "episodes", "ceiling", "no_skill_baseline", "heuristic", "floor", "floor_paper")
     ]
     assert found.rows == (
         ("rebalancing", 1, 1.0, 0.25, None, 0.0, 0.4),

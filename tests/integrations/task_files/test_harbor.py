@@ -160,7 +160,7 @@ def test_what_does_not_fit_is_refused(
     with pytest.raises(InputError, match="'another-task', which is not in this export"):
         list(import_answers(synthetic_edition, out, jobs=job))
     _trial(job, "0", next(iter(record.tasks)), agent_result={"n_input_tokens": -1})
-    with pytest.raises(InputError, match="no result of a trial"):
+    with pytest.raises(InputError, match="not a result of a trial"):
         list(import_answers(synthetic_edition, out, jobs=job))
     plain = tmp_path / "plain"
     export_tasks(synthetic_edition, plain, subtasks=["normalization"], limit=1)
@@ -168,7 +168,7 @@ def test_what_does_not_fit_is_refused(
         list(import_answers(synthetic_edition, plain, jobs=job))
     for layout, condition, image, words in (
         (Layout.HARBOR, "curated", None, "an image that can run them"),
-        (Layout.HARBOR, "no_skill", "a b", "no name of an image"),
+        (Layout.HARBOR, "no_skill", "a b", "is not an image name"),
         (Layout.FOLDERS, "no_skill", "house", "add --format harbor"),
     ):
         with pytest.raises(InputError, match=words):

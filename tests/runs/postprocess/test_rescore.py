@@ -113,7 +113,7 @@ def test_a_score_that_somebody_edited_is_refused_and_judged_again(folder: Path, 
     journal = (folder / JOURNAL).read_bytes()
     (folder / JOURNAL).write_bytes(journal.replace(b'"strict":1.0', b'"strict":' + share))
     with pytest.raises(
-        InputError, match=r"journal.jsonl: the row of \w+ was altered; judge the run again with rescore"
+        InputError, match=r"journal.jsonl: the row of \w+ was altered; run finskillbench rescore"
     ):
         run(edition, [oracle()], ARMS, out=folder)
     assert rescore_run(folder, edition).moved

@@ -153,7 +153,7 @@ def check_ordering(view: EpisodeView, findings: Findings) -> None:
             findings.fail(view.task_id, message, example.name)
         elif score > above + _ROUNDING:
             findings.fail(view.task_id, f"scores {score:.3f}, the better answer {last!r} {above:.3f}", example.name)
-        findings.add("rungs")
+        findings.add("graded examples")
         above, last = score, example.name
 
 

@@ -196,7 +196,7 @@ def _judge_rows(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[fl
 
 
 def gates_table(outcomes: Sequence[Outcome]) -> Table:
-    columns = (Column("gate", "Gate"), Column("told", "Reason"))
+    columns = (Column("gate", "Gate"), Column("reason", "Reason"))
     return Table(
         "gates", "Gates", columns, tuple(("holds" if each.holds else "fails", each.reason) for each in outcomes)
     )

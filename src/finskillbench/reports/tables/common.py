@@ -226,7 +226,7 @@ MARKS = (
     Mark("ceiling", "Ceiling", "baseline/reference", CURATED),
 )
 """The best constant answer, the best fixed recipe, and a program that follows the curated skills."""
-NO_SKILL_MARK = Mark("by_hand", "No skill", "baseline/reference", REFERENCE)
+NO_SKILL_MARK = Mark("no_skill_baseline", "No skill", "baseline/reference", REFERENCE)
 NOTHING = Mark("nop", "Nulls", "baseline/nop", REFERENCE)
 WRONG = (
     Mark("textbook", "Textbook", "baseline/textbook", CURATED),

@@ -71,7 +71,7 @@ def floors_table(results: Results, published: Results | None = None) -> Table:
 def _meaning(run: list[Mark]) -> str:
     descriptions = {
         "ceiling": "ceiling, baseline/reference with curated skills",
-        "by_hand": "no skill, the same program without skills",
+        "no_skill_baseline": "no skill, the same program without skills",
         "textbook": "textbook, the usual plug-in answer without the documents",
         "trapped": "trapped, which falls for every trap",
         "heuristic": "heuristic, the best fixed recipe",
