@@ -312,5 +312,5 @@ def test_a_worker_needs_no_truth_and_reads_none(
         open_edition(str(edition.path), "0" * 64)
     monkeypatch.setenv(EDITION, str(tmp_path / "away"))
     open_edition.cache_clear()
-    with pytest.raises(EditionError, match=rf"put the edition at {tmp_path / 'away'} on every worker, or name"):
+    with pytest.raises(EditionError, match=rf"put the edition at {tmp_path / 'away'} on every worker, or set"):
         open_edition(str(edition.path), edition.digest)

@@ -112,9 +112,7 @@ def test_a_score_that_somebody_edited_is_refused_and_judged_again(folder: Path, 
     written = pl.read_parquet(folder / "rows.parquet")
     journal = (folder / JOURNAL).read_bytes()
     (folder / JOURNAL).write_bytes(journal.replace(b'"strict":1.0', b'"strict":' + share))
-    with pytest.raises(
-        InputError, match=r"journal.jsonl: the row of \w+ was altered; run finskillbench rescore"
-    ):
+    with pytest.raises(InputError, match=r"journal.jsonl: the row of \w+ was altered; run finskillbench rescore"):
         run(edition, [oracle()], ARMS, out=folder)
     assert rescore_run(folder, edition).moved
     assert run(edition, [oracle()], ARMS, out=folder).rows.equals(written)
