@@ -35,7 +35,7 @@ def python_places(path: Path) -> Iterator[tuple[int, str, str]]:
             docstring = node.value.value.strip()
             if OPENINGS.match(docstring):
                 yield node.lineno, "opening", docstring.splitlines()[0]
-            if found := WORDS.search(docstring):
+            if found := WORDS.search(re.sub("`[^`]*`", "", docstring)):
                 yield node.lineno, "docstring", found[0]
         elif isinstance(node, ast.Raise | ast.keyword) and (isinstance(node, ast.Raise) or node.arg == "help"):
             for part in ast.walk(node):
@@ -49,7 +49,7 @@ def python_places(path: Path) -> Iterator[tuple[int, str, str]]:
 def document_places(path: Path) -> Iterator[tuple[int, str, str]]:
     """Yield line, kind and word of each line of a document that breaks a rule."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if found := WORDS.search(line):
+        if found := WORDS.search(re.sub("`[^`]*`", "", line)):
             yield number, "document", found[0]
 
 

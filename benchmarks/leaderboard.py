@@ -47,7 +47,7 @@ from finskillbench.publish.bundle.judge import judge_bundle
 from finskillbench.publish.bundle.read import Bundle, read_bundle
 from finskillbench.publish.bundle.write import submit_run
 from finskillbench.publish.leaderboard import gather_bundles, write_site
-from finskillbench.runs.store.rows import Row, with_digest, table_bytes, to_frame
+from finskillbench.runs.store.rows import Row, table_bytes, to_frame, with_digest
 
 EPISODES, BUNDLES, ROWS_OF_A_RUN, MEMBERS = 14, 100, 17_820, 50_000
 REQUIRED_MEMBERS_SECONDS, REQUIRED_BOARD_SECONDS, REQUIRED_GROWTH, REQUIRED_RATIO = 20.0, 60.0, 2.5, 5.0

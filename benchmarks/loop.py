@@ -31,7 +31,7 @@ from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn
 from finskillbench.harness.models import NO_ARGUMENTS
 from finskillbench.harness.prompts.compose import task_prompt
 from finskillbench.runs.plan.items import Item
-from finskillbench.runs.store.journal import Journal, encode_trajectory, compress_trajectory, write_trajectory
+from finskillbench.runs.store.journal import Journal, compress_trajectory, encode_trajectory, write_trajectory
 from finskillbench.runs.store.record import Finished
 from finskillbench.runs.store.rows import make_row
 
@@ -95,7 +95,9 @@ def measure(episodes: int, folder: Path) -> float:
             )
             if (trace.ended, trace.turns) != ("submitted", TURNS):
                 raise SystemExit(f"the episode went wrong: {trace.ended} after {trace.turns} turns")
-            write_trajectory(folder, item, compress_trajectory(encode_trajectory(item, episode, trace, edition_digest="")))
+            write_trajectory(
+                folder, item, compress_trajectory(encode_trajectory(item, episode, trace, edition_digest=""))
+            )
             journal.append(Finished(make_row(item, episode, trace, verdict, method="", edition_digest="")))
 
     async def main() -> None:

@@ -3,10 +3,9 @@
     python benchmarks/structure.py [--seed SEED] [--list]
 
 Code lines hold a token other than a comment or docstring. Public names are classes and functions at the top level of a
-module without a leading underscore. Hops of a run are the distinct functions on the way
-from the command `run` to a row in the journal. Hops of a subtask's build are the distinct functions of its domain that run while
-its episodes are built; what runs inside other packages (`engines/`, `panels/`, ...) stands behind their documented
-interfaces and is not counted. `--list` names the functions, the longest files and the names.
+module without a leading underscore. Hops of a run are the distinct functions from the command `run` to a row in the
+journal. Hops of a subtask's build are the distinct functions of its domain that run while its episodes are built, without those of other
+packages (`engines/`, `panels/`, ...). `--list` names the functions, the longest files and the names.
 """
 
 from __future__ import annotations
@@ -89,9 +88,11 @@ def sizes(*, listed: bool) -> None:
     counts = {name: {path: code_lines(path) for path in files(name)} for name in TREES}
     for name, code in counts.items():
         raw = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in code}
+        docstrings = sum(map(docstring_lines, code))
         small, empty = sum(0 < lines < 30 for lines in code.values()), sum(not lines for lines in code.values())
         print(
-            f"{name}: {sum(map(docstring_lines, code)):,} docstring lines, {sum(code.values()):,} code lines of {sum(raw.values()):,} (limit {LIMITS[name]:,}) in "
+            f"{name}: {docstrings:,} docstring lines, {sum(code.values()):,} code lines of {sum(raw.values()):,} "
+            f"(limit {LIMITS[name]:,}) in "
             f"{len(code)} files; median {statistics.median(raw.values()):.0f} lines, longest {max(raw.values())} "
             f"(limit {LONGEST_FILE}); {small} of fewer than 30 code lines, {empty} of none"
         )

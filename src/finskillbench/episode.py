@@ -51,8 +51,8 @@ class Prompt:
 class Episode:
     """The agent's view of one task.
 
-    `input` holds JSON values. A large array is `{"tickers": [...], "ref": "panels/..."}`; the edition's resolver reads
-    it at full precision. `metadata` is for stratified reports and must hold nothing of the truth, since it is exported
+    `skill` is the name of the domain, as in the published format. `input` holds JSON values. A large
+    array is `{"tickers": [...], "ref": "panels/..."}`; the edition's resolver reads it at full precision. `metadata` is for stratified reports and must hold nothing of the truth, since it is exported
     with the episode; agents never see it.
     """
 
@@ -84,8 +84,8 @@ class Truth:
 class Submission:
     """Result of one episode: the answer text verbatim, or None.
 
-    `ended` is "submitted", "max_turns", "budget_exhausted" (no answer counts), "stopped" (by the agent) or "error"
-    (harness). `record` holds the moves of an interactive episode.
+    `ended` is a value of `finskillbench.harness.trace.Ended`; after "budget_exhausted" no answer counts, and
+    "error" is a failure of the harness. `record` holds the moves of an interactive episode.
     """
 
     task_id: str

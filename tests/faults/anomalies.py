@@ -95,7 +95,7 @@ _FAILURES: tuple[Anomaly, ...] = (
     ),
     Anomaly(
         "open-webui/computer#293",
-        'an error "Provider returned error" whose reason stands in `metadata.raw`',
+        'an error "Provider returned error" with its reason in `metadata.raw`',
         "retry",
         _RATE,
         upstream("Provider returned error", 429, "z-ai/glm is temporarily rate-limited upstream."),
@@ -119,7 +119,7 @@ _FAILURES: tuple[Anomaly, ...] = (
     ),
     Anomaly(
         "genkit-ai/genkit#6259",
-        "an error object beside the choice, after half of the text",
+        "an error object next to the choice, after half of the text",
         "retry",
         _SERVER,
         choice_of(
@@ -304,7 +304,7 @@ _FAILURES: tuple[Anomaly, ...] = (
         _TALK,
         text_of('<tool_call>\n{"name": "submit_answer", "arguments": {}}\n</tool_call>'),
     ),
-    Anomaly("vincent-pli/mcp-cli-host#1", "`tool_calls: null` beside a text", "record", _TALK, text_of("Done.")),
+    Anomaly("vincent-pli/mcp-cli-host#1", "`tool_calls: null` with a text", "record", _TALK, text_of("Done.")),
     Anomaly(
         "BerriAI/litellm#40477",
         "a filter declined: `content_filter` and no content",

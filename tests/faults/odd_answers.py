@@ -31,7 +31,7 @@ ODD_ANSWERS: tuple[Anomaly, ...] = (
     Anomaly("PowerShell/AIShell#350", '`finish_reason: "null"`', "accept", (), choice_of(finish_reason="null")),
     Anomaly("XiaomiMiMo/MiMo-Code#2244", "no `finish_reason`", "accept", (), choice_of(finish_reason=...)),
     Anomaly(
-        "openai/openai-dotnet#64", "`finish_reason: stop` beside a call", "accept", (), choice_of(finish_reason="stop")
+        "openai/openai-dotnet#64", "`finish_reason: stop` with a call", "accept", (), choice_of(finish_reason="stop")
     ),
     Anomaly("vibrantlabsai/ragas#1548", "`finish_reason: eos`", "accept", (), choice_of(finish_reason="eos")),
     Anomaly(
@@ -50,7 +50,7 @@ ODD_ANSWERS: tuple[Anomaly, ...] = (
     ),
     Anomaly(
         "langchain-ai/langchain#31198",
-        "`function_call` beside `tool_calls`",
+        "`function_call` and `tool_calls`",
         "accept",
         (),
         message_of(function_call=CALL["function"]),
@@ -161,7 +161,7 @@ ODD_ANSWERS: tuple[Anomaly, ...] = (
     ),
     Anomaly(
         "vercel/ai#12425",
-        "reasoning beside the output in place of inside it (xAI)",
+        "reasoning next to the output instead of inside it (xAI)",
         "accept",
         (),
         usage_of(completion_tokens=30, total_tokens=1050, completion_tokens_details={"reasoning_tokens": 20}),

@@ -17,11 +17,11 @@ from finskillbench.domains.risk.shared import (
     PLANTED,
     PRECISION,
     SKILL,
-    values_by_ticker,
     betas_by_ticker,
     holding_count,
     planted_facts,
     sector_mapping,
+    values_by_ticker,
 )
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, require_field
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
@@ -71,7 +71,9 @@ def build(context: BuildContext, objects: RiskObjects) -> list[BuiltTask]:
     """Portfolios drawn by type, regime and rate, all of whose holdings are traded."""
     rates = context.generator(NAME, "rates").choice(RATES, size=len(objects.portfolios)).tolist()
     pool = [pair for pair in zip(objects.portfolios, rates, strict=True) if _traded(pair[0])]
-    tasks = draw_evenly(pool, lambda pair: (pair[0].type, pair[0].regime, pair[1]), EPISODES, context.generator(NAME), _task)
+    tasks = draw_evenly(
+        pool, lambda pair: (pair[0].type, pair[0].regime, pair[1]), EPISODES, context.generator(NAME), _task
+    )
     return shuffled(tasks, context.generator(NAME, "order"))
 
 

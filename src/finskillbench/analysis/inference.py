@@ -179,8 +179,8 @@ def proportions(frame: pl.DataFrame, value: str, by: Sequence[str] = ()) -> pl.D
 
     Returns
     -------
-    The columns of `by`, `share`, `low`, `high` (null without episodes), `successes`, `trials`, `clusters` and
-    `effective_trials`.
+    The columns of `by`, `share`, `low`, `high` (null without episodes), `successes`, `trials` (rows),
+    `clusters` and `effective_trials`.
     """
     # No strata by subtask: most shares are near 0 or 1 in some of them, without a known error.
     whole = frame if "sub_task" in by else frame.with_columns(sub_task=pl.lit(""))

@@ -53,12 +53,12 @@ def execute_run(options: RunOptions, cluster: str | None = None) -> tuple[RunRes
     from finskillbench.cluster.connection import require_cluster_extra
     from finskillbench.harness.models import ModelConfig, allowance_of
     from finskillbench.runs.config import RunConfig
-    from finskillbench.runs.execute import run as runs
+    from finskillbench.runs.execute.run import execute, make_models
 
     options.check_names()
     limits = options.run_limits
-    # # Report a missing key or price before an edition is built.
-    models = runs.make_models(options.model_configs, options.model_options, limits)
+    # Report a missing key or price before an edition is built.
+    models = make_models(options.model_configs, options.model_options, limits)
     model_configs = [ModelConfig(model, allowance=allowance_of(key)) for key, model in models.items()]
     if cluster is not None:  # each worker makes its own models from their names
         require_cluster_extra()
@@ -77,5 +77,5 @@ def execute_run(options: RunOptions, cluster: str | None = None) -> tuple[RunRes
         out=options.folder(edition),
     )
     with Display() as display:
-        result = runs.execute(edition, config, progress=display)
+        result = execute(edition, config, progress=display)
     return result, edition

@@ -204,7 +204,7 @@ class _AgentEpisode:
         if not isinstance(returned, str | Mapping):
             raise TypeError(f"it returned {type(returned).__name__}, and an answer is text or an object")
         answer = returned if isinstance(returned, str) else orjson.dumps(returned, option=_DUMP).decode()
-        await self._serve(SUBMIT_ANSWER.name, orjson.dumps({"answer": answer}).decode())
+        await self._serve_call(SUBMIT_ANSWER.name, orjson.dumps({"answer": answer}).decode())
 
     async def call(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Implement `Tools.call`."""
@@ -219,9 +219,9 @@ class _AgentEpisode:
             if self._solving is not None:
                 self._solving.cancel()
             return _TOO_MANY
-        return await self._serve(name, arguments)
+        return await self._serve_call(name, arguments)
 
-    async def _serve(self, name: str, arguments: str) -> str:
+    async def _serve_call(self, name: str, arguments: str) -> str:
         state = self._state
         self._calls_made += 1
         turn = Turn(tool_calls=(ToolCall(str(self._calls_made), str(name), str(arguments)),))

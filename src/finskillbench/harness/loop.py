@@ -122,7 +122,7 @@ class Conversation:
                 if self.state.remaining.turns:
                     self.state.messages.append(Message("user", REMINDER))
                 continue
-            await self._serve(self.turn, self.offered, len(self.state.calls))
+            await self._serve_calls(self.turn, self.offered, len(self.state.calls))
             if self.state.toolbox.answer is not None:
                 return "submitted"
         if self.state.remaining.is_overdrawn:
@@ -201,7 +201,7 @@ class Conversation:
             return await self.model.generate(conversation, offered, choice, max_tokens=limit, repeat=state.repeat)
         return await self.model.generate(conversation, offered, choice)
 
-    async def _serve(self, turn: Turn, offered: tuple[ToolSpec, ...], number: int) -> None:
+    async def _serve_calls(self, turn: Turn, offered: tuple[ToolSpec, ...], number: int) -> None:
         state = self.state
         for call in turn.tool_calls:
             if state.toolbox.answer is not None:

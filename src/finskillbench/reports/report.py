@@ -114,7 +114,7 @@ TABLES: Mapping[Callable[[Results], Table | None], By] = {
     incidents_table: By.STATUS,
     coverage_table: By.STATUS,
 }
-"""Every table in report order, with its grouping; a function returns None if its table is empty."""
+"""Tables of the text formats in order, with their grouping; a function returns None if its table is empty."""
 
 
 _UNLIKE_CUTOFFS = "Models have different cut-offs and so different episodes here: do not compare them with each other."

@@ -36,8 +36,6 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
     InputError : the truth names no known subtask or verification method.
     EditionError : a scorer failed, and the label fails its independent derivation or proof.
     InternalError : submission and truth belong to different tasks, or a scorer failed on a correct label.
-
-    Source: specification, scoring, "Parsing a submission".
     """
     if submission.task_id != truth.task_id:
         raise InternalError(f"submission is for task {submission.task_id}, truth for task {truth.task_id}")

@@ -69,7 +69,9 @@ def test_every_pair_of_quarters_that_the_documents_break_down_is_an_episode(
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: f"{known[0]}-{known[1]}")
-def test_known_changes(cases: dict[tuple[str, str], ReportCase], known: tuple[str, str, str, str, float, float]) -> None:
+def test_known_changes(
+    cases: dict[tuple[str, str], ReportCase], known: tuple[str, str, str, str, float, float]
+) -> None:
     symbol, end, accession, segment, now, before = known
     label = labelled(cases[symbol, end])
     assert label is not None

@@ -41,4 +41,6 @@ def test_the_reference_program_follows_the_table(
 def test_without_the_package_it_answers_by_hand(
     sub_task: str, condition: Condition, task: JsonObject, warm: ScriptRunner, tmp_path: Path
 ) -> None:
-    assert solved(sub_task, task, condition, warm, tmp_path) == naive_answer(subtask_named(sub_task).baselines.no_skill, task)
+    assert solved(sub_task, task, condition, warm, tmp_path) == naive_answer(
+        subtask_named(sub_task).baselines.no_skill, task
+    )

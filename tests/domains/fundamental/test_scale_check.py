@@ -11,7 +11,7 @@ import pytest
 
 from finskillbench.domains.fundamental.checks.tables import check_scale
 from finskillbench.episode import Episode, Prompt
-from finskillbench.findings import Findings, CheckState
+from finskillbench.findings import CheckState, Findings
 from finskillbench.panels import Panels
 from finskillbench.panels.filings.facts import PANEL_SCHEMA
 from finskillbench.panels.filings.statements import FILED_SCHEMA

@@ -17,7 +17,12 @@ from finskillbench.domains.portfolio import rederive
 from finskillbench.domains.portfolio.definitions import WAIVABLE, family, level, printed, waive_limits
 from finskillbench.domains.portfolio.examples import exploits
 from finskillbench.domains.portfolio.examples import infeasibility as conflicts
-from finskillbench.domains.portfolio.examples.exploits import EVERYTHING, weights_by_ticker, effortless_portfolios, rebalancing_answer
+from finskillbench.domains.portfolio.examples.exploits import (
+    EVERYTHING,
+    effortless_portfolios,
+    rebalancing_answer,
+    weights_by_ticker,
+)
 from finskillbench.engines.portfolio.formulation import PortfolioGoal
 from finskillbench.engines.portfolio.mandates.fields import black_litterman_from, problem_from
 from finskillbench.engines.portfolio.measures import check_limits
@@ -25,7 +30,7 @@ from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.errors import FinSkillBenchError
 
-__all__ = ["ATTACKS", "EVERYTHING", "NEEDS_AN_OPTIMISER", "named", "other_questions", "stretched", "rebalancing_answer"]
+__all__ = ["ATTACKS", "EVERYTHING", "NEEDS_AN_OPTIMISER", "named", "other_questions", "rebalancing_answer", "stretched"]
 
 Array = Floats
 Json = dict[str, Any]

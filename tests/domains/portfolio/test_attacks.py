@@ -14,8 +14,8 @@ from tests.domains.portfolio.attacks import (
     NEEDS_AN_OPTIMISER,
     named,
     other_questions,
-    stretched,
     rebalancing_answer,
+    stretched,
 )
 from tests.domains.shared.attacks import FLOOR, right_answer, scored
 from tests.sampling import sampled
@@ -28,7 +28,7 @@ from finskillbench.edition import Edition
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import FEASIBILITY_TOLERANCE
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.rebalance import TradingTerms
+from finskillbench.engines.portfolio.rebalance import RebalancingRules
 from finskillbench.episode import Episode, Profile
 
 Json = dict[str, Any]
@@ -164,7 +164,9 @@ def test_using_all_of_the_tolerance_gains_nothing_on_an_honest_answer(edition: E
             continue
         answer = right_answer(edition, episode)
         answer |= (
-            rebalancing_answer(problem, weights) if episode.sub_task == "rebalancing" else {"weights": named(problem, weights)}
+            rebalancing_answer(problem, weights)
+            if episode.sub_task == "rebalancing"
+            else {"weights": named(problem, weights)}
         )
         assert scored(edition, episode, answer).value <= 1.0
 
@@ -241,7 +243,7 @@ def test_cost_and_size_of_trades_count(edition: Edition) -> None:
     for episode in edition.episodes(["rebalancing"]):
         task_input, truth = edition.full_input(episode), edition.truth(episode.task_id)
         problem = problem_from(task_input)
-        terms, current = TradingTerms.of(task_input, problem), problem.current
+        terms, current = RebalancingRules.of(task_input, problem), problem.current
         assert current is not None
         answer = truth.expected_output
         known = truth.verification

@@ -14,13 +14,13 @@ from finskillbench.domains import subtask_named
 from finskillbench.domains.checks.proofs import certificate_of, farkas_of, proof_of
 from finskillbench.domains.examples import Label
 from finskillbench.domains.portfolio.definitions import moved
-from finskillbench.domains.portfolio.optimality import OptimalityCheck, margin, possible_gain, _stack_limits
+from finskillbench.domains.portfolio.optimality import OptimalityCheck, _stack_limits, margin, possible_gain
 from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.portfolio.formulation import PortfolioAim, PortfolioGoal, formulate_portfolio
 from finskillbench.engines.portfolio.mandates.feasibility import least_attainable
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.optimise import optimise
-from finskillbench.engines.portfolio.problem import PortfolioLimits, Objective, PortfolioProblem
+from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.findings import Findings
@@ -157,7 +157,11 @@ def test_multipliers_of_a_least_value_refute_every_smaller_one_and_no_larger_one
     task_input = _limited({"restricted_names": ["D"], "max_turnover": 0.5, "max_tracking_error": 0.12})
     problem = problem_from(task_input)
     least = least_attainable(problem, limit)
-    aim = PortfolioAim(PortfolioGoal.TURNOVER) if limit == "max_turnover" else PortfolioAim(PortfolioGoal.LIMIT, limit=limit)
+    aim = (
+        PortfolioAim(PortfolioGoal.TURNOVER)
+        if limit == "max_turnover"
+        else PortfolioAim(PortfolioGoal.LIMIT, limit=limit)
+    )
     program = formulate_portfolio(problem, aim).program
     ray = {block.label: least.multipliers[block.rows].tolist() for block in program.blocks}
     named = "sector_limits.Energy" if limit == "Energy" else limit

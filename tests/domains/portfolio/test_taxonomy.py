@@ -10,7 +10,7 @@ import pytest
 
 from finskillbench.domains.portfolio.checks.tasks import check_portfolio_taxonomy
 from finskillbench.episode import Episode, Prompt
-from finskillbench.findings import Findings, CheckState
+from finskillbench.findings import CheckState, Findings
 
 SECTORS = {"AAA": "Technology", "BBB": "Energy", "CCC": "Utilities"}
 EARLY, LATE = date(2017, 1, 31), date(2020, 1, 31)

@@ -21,7 +21,7 @@ from finskillbench.domains.risk.objects.remediation import MOST_TRADES, PLAIN
 from finskillbench.edition import Edition
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.task import market_from, portfolio_from
-from finskillbench.engines.risk.trading import terms_from
+from finskillbench.engines.risk.trading import trading_rules_from
 from finskillbench.episode import Episode, Profile, Truth
 from finskillbench.harness.prompts.compose import task_prompt
 
@@ -103,7 +103,7 @@ def test_no_plain_cure_earns_much(cases: Any) -> None:
     for _, truth, task_input in cases["risk_remediation"]:
         market = market_from(task_input)
         mandate = mandate_from(task_input["mandate"])
-        terms = terms_from(task_input["trading_terms"], market.tickers, mandate)
+        terms = trading_rules_from(task_input["trading_terms"], market.tickers, mandate)
         asked = portfolio_from(task_input, market), mandate, market, terms
         compliant = truth.expected_output["post_trade_compliant"]
         value = truth.verification["least_cost" if compliant else "least_shortfall"]

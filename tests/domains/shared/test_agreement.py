@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from finskillbench.domains import subtask_named
-from finskillbench.domains.checks.agreement import record_differences, leaf_by_leaf, with_leaves
+from finskillbench.domains.checks.agreement import leaf_by_leaf, record_differences, with_leaves
 from finskillbench.domains.checks.proofs import rederivation_proof
 from finskillbench.errors import InternalError
 from finskillbench.findings import Findings

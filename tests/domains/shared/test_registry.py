@@ -12,7 +12,7 @@ from tests.scoring.examples import EXPECTED
 
 from finskillbench import domains as registry
 from finskillbench import extensions
-from finskillbench.domains import Domain, Extension, Subtask, by_method, subtask_named, domain_of, subtasks
+from finskillbench.domains import Domain, Extension, Subtask, by_method, domain_of, subtask_named, subtasks
 from finskillbench.domains.base import Verification
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError

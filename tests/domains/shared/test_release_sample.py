@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from finskillbench.domains import subtask_named, domain_of
+from finskillbench.domains import domain_of, subtask_named
 from finskillbench.episode import Profile, Status, Submission, Truth
 from finskillbench.runs.verdicts import judge
 

@@ -15,15 +15,15 @@ from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION, Inf
 from finskillbench.engines.portfolio.measures import one_way_turnover, violations
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
-from finskillbench.engines.portfolio.rebalance import TradingTerms, cheapest, rebalance
+from finskillbench.engines.portfolio.rebalance import RebalancingRules, cheapest, rebalance
 from finskillbench.errors import InputError
 
 CAPS = PortfolioLimits(max_weight=0.066, sector_limits={f"S{i}": 0.2 for i in range(SECTORS)})
 OBJECTIVES = list(Objective)
 
 
-def _terms(least: float = 0.01, share: float = 0.8, seed: int = 1) -> TradingTerms:
-    return TradingTerms(np.random.default_rng(seed).uniform(3.0, 60.0, 30).round(1), least, share)
+def _terms(least: float = 0.01, share: float = 0.8, seed: int = 1) -> RebalancingRules:
+    return RebalancingRules(np.random.default_rng(seed).uniform(3.0, 60.0, 30).round(1), least, share)
 
 
 def _start(problem: PortfolioProblem) -> float:
@@ -87,7 +87,7 @@ def test_a_position_below_the_minimum_is_sold_in_full_or_kept() -> None:
         expected_returns=np.array([0.10, 0.05, -2.0]),
         current=current,
     )
-    result = rebalance(problem, TradingTerms(np.array([5.0, 5.0, 5.0]), 0.01, 0.7))
+    result = rebalance(problem, RebalancingRules(np.array([5.0, 5.0, 5.0]), 0.01, 0.7))
     assert result.weights[2] == 0.0
     assert np.abs(result.trades[:2]).min() == 0.0 or np.abs(result.trades[:2]).min() >= 0.01 - 1e-9
 
@@ -110,4 +110,4 @@ def test_terms_that_make_no_sense_are_refused(field: str, value: object) -> None
     if isinstance(value, dict):
         value = {**costs, problem.tickers[0]: -1.0}
     with pytest.raises(InputError, match="required_improvement" if field == "min_trade" else field):
-        TradingTerms.of({**data, field: value}, problem)
+        RebalancingRules.of({**data, field: value}, problem)

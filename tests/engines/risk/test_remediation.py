@@ -19,7 +19,7 @@ from finskillbench.engines.risk.formulation import RemediationGoal, formulate_re
 from finskillbench.engines.risk.mandate import Constraint, ConstraintKind, RiskMandate
 from finskillbench.engines.risk.monitor import check_constraints, limit_scales
 from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio
-from finskillbench.engines.risk.trading import TradingRules, terms_from
+from finskillbench.engines.risk.trading import TradingRules, trading_rules_from
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 
@@ -313,4 +313,4 @@ def test_headroom_that_leaves_nothing_or_that_the_mandate_has_no_limit_for_is_re
     mandate = mandate_of(LONG, limit(ConstraintKind.POSITION_LIMIT_MAX, 0.4))
     data = {"cost_bps": {"N00": 5.0}, "minimum_trade": 0.0, "headroom": headroom}
     with pytest.raises(InputError, match="headroom"):
-        terms_from(data, ("N00",), mandate).target(mandate)
+        trading_rules_from(data, ("N00",), mandate).target(mandate)

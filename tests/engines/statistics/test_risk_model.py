@@ -15,7 +15,7 @@ from finskillbench.engines.portfolio.formulation import PortfolioGoal
 from finskillbench.engines.portfolio.measures import tracking_error
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
-from finskillbench.engines.portfolio.rebalance import TradingTerms, rebalance
+from finskillbench.engines.portfolio.rebalance import RebalancingRules, rebalance
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import DimensionError, InputError
 
@@ -76,7 +76,7 @@ def test_both_forms_have_the_same_least_turnover_under_an_objective_cap(objectiv
 @pytest.mark.parametrize("objective", list(Objective))
 def test_both_forms_rebalance_alike(objective: Objective) -> None:
     plain = replace(MEDIUM, max_tracking_error=None, max_turnover=None, min_names=None, max_names=None)
-    terms = TradingTerms(np.linspace(5.0, 40.0, 30), 0.01, 0.8)
+    terms = RebalancingRules(np.linspace(5.0, 40.0, 30), 0.01, 0.8)
     results = [rebalance(replace(problem, limits=plain, exposures=None), terms) for problem in _pair(objective)]
     np.testing.assert_allclose(results[0].weights, results[1].weights, atol=1e-6)
 

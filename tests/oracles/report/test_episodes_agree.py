@@ -12,7 +12,7 @@ from tests.sampling import examples
 
 from finskillbench.analysis.intervals import DOCUMENTS_AND_SCRIPTS, effects
 from finskillbench.analysis.repeats import SpendingMeasure, area_within, passes, score_within
-from finskillbench.analysis.results import Comparison, verdict_coverage, difference_bounds
+from finskillbench.analysis.results import Comparison, difference_bounds, verdict_coverage
 
 from . import clustered, episodes, textbook
 from .cells import HEADLINE_EXCLUDES, Row, cells, mean
@@ -59,7 +59,9 @@ def test_passes(shape: Shape, k: int, least: float) -> None:
 
 
 @QUICK
-@given(shape=shapes(), measure=st.sampled_from((SpendingMeasure.TOKENS, SpendingMeasure.TURNS)), share=st.floats(0.2, 1.5))
+@given(
+    shape=shapes(), measure=st.sampled_from((SpendingMeasure.TOKENS, SpendingMeasure.TURNS)), share=st.floats(0.2, 1.5)
+)
 def test_scores_within_budgets(shape: Shape, measure: SpendingMeasure, share: float) -> None:
     rows = drawn(shape)
     results = collected(rows)

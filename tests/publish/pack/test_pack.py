@@ -316,7 +316,9 @@ def test_evidence_of_another_edition_or_of_another_kind_is_refused(tmp_path: Pat
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match=r"checks.json: not the output of finskillbench audit EDITION --json FILE"):
         read_audit(tmp_path / "checks.json")
-    with pytest.raises(InputError, match=r"absent.json: cannot be read .*create it with finskillbench data validate EDITION --json"):
+    with pytest.raises(
+        InputError, match=r"absent.json: cannot be read .*create it with finskillbench data validate EDITION --json"
+    ):
         read_checks(tmp_path / "absent.json")
 
 

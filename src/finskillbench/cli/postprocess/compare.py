@@ -107,7 +107,7 @@ def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
     tables = _tables(paired, cuts)
     if most is not None:
         tables = [readable_table(table) for table in tables]
-    # # The first table is informative even without changes: it counts unchanged episodes and names unfinished runs.
+    # The first table is informative even without changes: it counts unchanged episodes and names unfinished runs.
     shown = [tables[0], *(table for table in tables[1:] if table.rows)]
     typer.echo(render(shown, Format.TABLE, console.width()))
     for line in _flips(paired, most):

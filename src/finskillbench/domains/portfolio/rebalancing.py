@@ -47,7 +47,7 @@ from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import BROKEN, FEASIBILITY_TOLERANCE, clean
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
 from finskillbench.engines.portfolio.rebalance import Rebalancing as Solved
-from finskillbench.engines.portfolio.rebalance import TradingTerms, approximate_weights, rebalance, required_value
+from finskillbench.engines.portfolio.rebalance import RebalancingRules, approximate_weights, rebalance, required_value
 from finskillbench.engines.portfolio.trivial import within_caps
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
@@ -207,7 +207,7 @@ def _task(
     task_input["current_portfolio"] = month.by_ticker(current)
     task_input["conventions"] = _definitions(task_input)
     problem = month_problem(month, task_input)
-    result = _solved(problem, TradingTerms.of(task_input, problem), _BOUNDS[tier_name])
+    result = _solved(problem, RebalancingRules.of(task_input, problem), _BOUNDS[tier_name])
     if result is None:
         return None
     weights = clean(result.weights)
@@ -247,7 +247,7 @@ def _rounds_well(problem: PortfolioProblem, task: BuiltTask) -> bool:
     return all(score >= example.least for score, example in zip(scored, written, strict=True))
 
 
-def _solved(problem: PortfolioProblem, trading_rules: TradingTerms, bounds: _Bounds) -> Solved | None:
+def _solved(problem: PortfolioProblem, trading_rules: RebalancingRules, bounds: _Bounds) -> Solved | None:
     """Solve both stages, cheap tests first; None without a unique answer, or if a shortcut comes near it."""
     current = problem.current
     if current is None:
@@ -319,7 +319,7 @@ def _certified(
     """
     problem = problem or problem_from(task_input)
     required, least = (truth.verification[name] for name in ("required_value", "least_cost_bps"))
-    return judge_rebalancing(problem, TradingTerms.of(task_input, problem), answer, required, least)
+    return judge_rebalancing(problem, RebalancingRules.of(task_input, problem), answer, required, least)
 
 
 def _proof(label: Label[RebalancingInput], findings: Findings) -> None:
@@ -333,7 +333,7 @@ def _proof(label: Label[RebalancingInput], findings: Findings) -> None:
     missed = rederive.trade_shortfall(task_input, weights)
     recheck.expect(missed <= EXACT, f"a trade misses min_trade by {missed:.1e}")
     problem = problem_from(task_input)
-    trading_rules = TradingTerms.of(task_input, problem)
+    trading_rules = RebalancingRules.of(task_input, problem)
     solve = cache(partial(rebalance, problem, trading_rules))
     first, last = (label.certificate.get(name) for name in ("stage_1", "stage_2"))
     least = first["objective"] if first else solve().target.value

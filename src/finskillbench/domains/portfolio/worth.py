@@ -20,7 +20,7 @@ from finskillbench.engines.portfolio.measures import (
 )
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem, require_array
-from finskillbench.engines.portfolio.rebalance import TradingTerms
+from finskillbench.engines.portfolio.rebalance import RebalancingRules
 from finskillbench.engines.portfolio.trivial import trivial_value
 from finskillbench.episode import JsonObject, Score
 from finskillbench.scoring.values import as_number, clip, first_numbers, l2, numbers
@@ -153,7 +153,11 @@ _TURNOVER_AGREES: Range = (2.5e-3, 1e-2)
 
 
 def judge_rebalancing(
-    problem: PortfolioProblem, trading_rules: TradingTerms, answer: JsonObject, required_value: float, least_cost: float
+    problem: PortfolioProblem,
+    trading_rules: RebalancingRules,
+    answer: JsonObject,
+    required_value: float,
+    least_cost: float,
 ) -> Score:
     """Multiply scores for limits, minimum trades, improvement, cost, and agreement of reports with weights."""
     current = require_array(problem.current, "current portfolio")
@@ -182,7 +186,7 @@ def judge_rebalancing(
     return Score(total, {**scale, **kept.details, **parts, "turnover_agrees": agrees, "trades_agree": trades})
 
 
-def _undersized(problem: PortfolioProblem, trading_rules: TradingTerms, weights: Floats) -> float:
+def _undersized(problem: PortfolioProblem, trading_rules: RebalancingRules, weights: Floats) -> float:
     """Return the violation of the minimum trade: 0 within rounding, 1 from `BROKEN` below it."""
     current = require_array(problem.current, "current portfolio")
     size, needed = np.abs(weights - current), trading_rules.least_trades(weights, current, ROUNDING)

@@ -26,7 +26,7 @@ _ROUGH = 1e-6
 
 
 @dataclass(frozen=True)
-class TradingTerms:
+class RebalancingRules:
     """Trading costs, minimum trade, and required improvement.
 
     Attributes
@@ -78,7 +78,7 @@ class Rebalancing:
     cost: float
 
 
-def rebalance(problem: PortfolioProblem, trading: TradingTerms, *, most_programs: int = 400) -> Rebalancing:
+def rebalance(problem: PortfolioProblem, trading: RebalancingRules, *, most_programs: int = 400) -> Rebalancing:
     """Rebalance from `problem.current`, w0, in two stages.
 
     Stage 1 finds f*, the least objective f under the limits. Stage 2 minimises Σ costs_i |w_i − w0_i| subject to the
@@ -96,7 +96,7 @@ def rebalance(problem: PortfolioProblem, trading: TradingTerms, *, most_programs
     return Rebalancing(target, value, best, best.weights, trades, turnover, trading.cost(best.weights, current))
 
 
-def required_value(problem: PortfolioProblem, target: float, trading: TradingTerms) -> float:
+def required_value(problem: PortfolioProblem, target: float, trading: RebalancingRules) -> float:
     """Return the required objective for a given optimum; raise `InputError` if there is no improvement to gain."""
     start = problem.value(require_array(problem.current, "current portfolio"))
     if not start > target + _SAME:
@@ -106,7 +106,9 @@ def required_value(problem: PortfolioProblem, target: float, trading: TradingTer
     return start - trading.required_improvement * (start - target)
 
 
-def cheapest(problem: PortfolioProblem, trading: TradingTerms, value: float, *, most_programs: int = 400) -> Certified:
+def cheapest(
+    problem: PortfolioProblem, trading: RebalancingRules, value: float, *, most_programs: int = 400
+) -> Certified:
     """Certify the cheapest admissible trades with an objective of at most `value`; raises as `minimum`."""
     aim = PortfolioAim(PortfolioGoal.COST, objective_cap=value, costs=trading.costs)
     search = _Search(problem, aim, trading.min_trade, most_programs)

@@ -60,7 +60,7 @@ class TradingRules:
         return inside
 
 
-def terms_from(data: object, tickers: Sequence[str], mandate: RiskMandate) -> TradingRules:
+def trading_rules_from(data: object, tickers: Sequence[str], mandate: RiskMandate) -> TradingRules:
     """Read `trading_terms`: cost_bps by ticker, minimum_trade, and headroom by kind; may raise `InputError`."""
     if (table := table_of(data)) is None:
         raise InputError("trading_terms must be an object with cost_bps, minimum_trade and headroom; inject it")

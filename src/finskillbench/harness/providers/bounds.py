@@ -116,7 +116,7 @@ def _bounded(
         packing = response.headers.get("content-encoding", "identity")
         if packing.lower() != "identity":
             await response.aclose()
-            raise OversizedAnswerError(f"an answer packed as {packing[:40]!r}, which was not asked for")
+            raise OversizedAnswerError(f"an answer packed as {packing[:40]!r}, which was not requested")
         response.stream = Bounded(response, request.url.path, started)
         return response
 

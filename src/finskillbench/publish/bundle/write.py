@@ -41,7 +41,7 @@ from finskillbench.runs.plan.items import Item
 from finskillbench.runs.postprocess.rescore import read_run
 from finskillbench.runs.store.journal import read_history, read_trajectory
 from finskillbench.runs.store.record import RunRecord
-from finskillbench.runs.store.rows import Row, answer_digest, with_digest, table_bytes, to_frame
+from finskillbench.runs.store.rows import Row, answer_digest, table_bytes, to_frame, with_digest
 
 Clean = Callable[[str], str]
 

@@ -20,7 +20,7 @@ from finskillbench.reports.figures.bars import heat_text
 from finskillbench.reports.figures.svg import difference_step, rules, score_step
 from finskillbench.reports.page.view import Located, View
 from finskillbench.reports.report import environment, source_digest
-from finskillbench.reports.tables.base import Cell, Estimate, Kind, cell_text
+from finskillbench.reports.tables.base import Cell, Estimate, Kind, cell_text, titled
 from finskillbench.runs.postprocess.show import printable
 from finskillbench.runs.store.version import file_name
 
@@ -63,6 +63,7 @@ def _page(template: str, style: str, script: str, content: Mapping[str, object])
         "sorting": sorting,
         "step": step,
         "TEXT": Kind.TEXT,
+        "titled": titled,
         "newline": Markup("\n"),
     }
     return environment(_TEMPLATES).get_template(template).render(**content, **ours, **helpers)

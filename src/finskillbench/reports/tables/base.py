@@ -1,4 +1,4 @@
-"""The `Table` of results that all formats write: typed columns, optional cells, notes.
+"""Table of results: typed columns, optional cells, notes; each format writes it in its own way.
 
 Unavailable values and interval ends are None; NaN is never stored.
 """

@@ -291,6 +291,7 @@ def _in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
 
 run = _blocking(arun)
 execute = _blocking(aexecute)
+"""Blocking forms of `arun` and `aexecute`."""
 
 
 async def _run(executor: Executor) -> None:

@@ -8,6 +8,9 @@ from collections.abc import Collection, Iterator
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
+from typing import Any
+
+from finskillbench.scoring.values import is_array
 
 
 def code_digest(names: tuple[str, ...], without: Collection[str] = (), package: str = "finskillbench") -> str:
@@ -39,11 +42,11 @@ def _node(node: ast.AST, imports: list[str]) -> tuple[object, ...]:
         return ()
     found: list[object] = [type(node).__name__]
     for field in node._fields:
-        value = getattr(node, field, None)
+        value: Any = getattr(node, field, None)
         if isinstance(value, ast.AST):
             found.append((field, _node(value, imports)))
-        elif isinstance(value, list) and value:
-            children = _without_docstring(value) if field in _BODIES else value
+        elif is_array(value) and value:
+            children: list[Any] = _without_docstring(value) if field in _BODIES else value
             parts = [_node(each, imports) if isinstance(each, ast.AST) else repr(each) for each in children]
             found.append((field, [part for part in parts if part]))
         elif value is not None and value != []:

@@ -9,7 +9,7 @@ import pytest
 
 from finskillbench.domains.fundamental.objects.pools import Candidate, Pool
 from finskillbench.domains.fundamental.objects.reports import PeriodicReport
-from finskillbench.domains.fundamental.objects.work import oversized_figures, indices_meaningful, meaningful
+from finskillbench.domains.fundamental.objects.work import indices_meaningful, meaningful, oversized_figures
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.engines.accounting.quality import beneish
 from finskillbench.engines.accounting.statements import Statement

@@ -35,7 +35,13 @@ def test_a_figure_needs_a_decision_unless_filings_say_it_and_nothing_else(
 
 
 def test_difficulty_is_the_count_in_bounds() -> None:
-    assert [difficulty_level(count, (1, 5)) for count in (0, 1, 2, 5, 6)] == ["easy", "easy", "medium", "medium", "hard"]
+    assert [difficulty_level(count, (1, 5)) for count in (0, 1, 2, 5, 6)] == [
+        "easy",
+        "easy",
+        "medium",
+        "medium",
+        "hard",
+    ]
 
 
 def test_operating_income_of_segments_is_told_from_that_of_the_statement() -> None:
@@ -44,7 +50,9 @@ def test_operating_income_of_segments_is_told_from_that_of_the_statement() -> No
     said = {(END, "Revenues"): [88_898.0], (END, "CostsAndExpenses"): [79_906.0], (END, pretax): [4_769.0]}
     assert is_segment_total(said, statement(revenue=88_898.0, operating_income=12_863.0))
     assert not is_segment_total(said, statement(revenue=88_898.0, operating_income=8_992.0))
-    assert not is_segment_total(said | {(END, pretax): [8_992.0]}, statement(revenue=88_898.0, operating_income=12_863.0))
+    assert not is_segment_total(
+        said | {(END, pretax): [8_992.0]}, statement(revenue=88_898.0, operating_income=12_863.0)
+    )
     assert not is_segment_total({(END, "Revenues"): [88_898.0]}, statement(revenue=88_898.0, operating_income=12_863.0))
 
 

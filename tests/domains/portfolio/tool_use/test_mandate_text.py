@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from finskillbench.arrays import SECTORS
-from finskillbench.domains.portfolio.mandate_texts import PLANS, MandateUniverse, compose, built_in_sentences
+from finskillbench.domains.portfolio.mandate_texts import PLANS, MandateUniverse, built_in_sentences, compose
 from finskillbench.domains.portfolio.tool_use import effective_parameters, merit
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from finskillbench.arrays import SECTORS
-from finskillbench.domains.portfolio.mandate_texts import PLANS, ComposedMandate, MandateUniverse, compose, built_in_sentences
+from finskillbench.domains.portfolio.mandate_texts import (
+    PLANS,
+    ComposedMandate,
+    MandateUniverse,
+    built_in_sentences,
+    compose,
+)
 from finskillbench.domains.portfolio.tool_use import effective_parameters, merit
 from finskillbench.engines.portfolio.problem import Objective
 

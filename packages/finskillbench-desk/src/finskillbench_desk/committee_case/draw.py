@@ -28,7 +28,7 @@ from finskillbench_desk.committee_case.ledger.case import (
 from finskillbench_desk.committee_case.ledger.nouns import CaseSecurity, FundLedger, TrueHoldings
 from finskillbench_desk.engines.books.figures import Risk
 from finskillbench_desk.engines.guidelines.book import FUTURES, Book, Instrument, Position, QuarterTrades
-from finskillbench_desk.engines.guidelines.cure import CertifiedCure, Terms, after, cheapest_cure
+from finskillbench_desk.engines.guidelines.cure import CertifiedCure, CureRules, after, cheapest_cure
 from finskillbench_desk.engines.guidelines.evaluation import evaluate, matches
 from finskillbench_desk.engines.guidelines.language import Rule
 from finskillbench_desk.market import ListedName as Member
@@ -128,8 +128,8 @@ class DrawnCase:
     risk: Risk
 
 
-def rates_of(ledger: FundLedger) -> Terms:
-    return Terms({name: line.cost / 1e4 for name, line in ledger.securities.items()})
+def rates_of(ledger: FundLedger) -> CureRules:
+    return CureRules({name: line.cost / 1e4 for name, line in ledger.securities.items()})
 
 
 def draw_committee_case(

@@ -19,7 +19,7 @@ from finskillbench_desk.committee_case.judging.agent_documents import Facts
 from finskillbench_desk.committee_case.judging.later import score_committee_case
 from finskillbench_desk.committee_case.proof import examine_committee_case
 from finskillbench_desk.engines.books.figures import figures
-from finskillbench_desk.engines.guidelines.cure import Terms, after, cheapest_cure
+from finskillbench_desk.engines.guidelines.cure import CureRules, after, cheapest_cure
 from finskillbench_desk.market import ListedName as Member
 
 _TILT = 1e-5
@@ -46,7 +46,7 @@ def equally_cheap(facts: Facts) -> dict[str, Any]:
     rates = {
         name: rate * (1 + _TILT * (place % 2)) for place, (name, rate) in enumerate(facts.trading_costs.rates.items())
     }
-    trades = cheapest_cure(facts.rules, facts.book, Terms(rates)).trades
+    trades = cheapest_cure(facts.rules, facts.book, CureRules(rates)).trades
     return {
         "trades": [{"security": name, "value": value} for name, value in sorted(trades.items())],
         "figures": figures(after(facts.book, trades), facts.risk),

@@ -366,7 +366,7 @@ def _backfill(
 ) -> None:
     """Add part of the returns that followed to values that a vendor backfilled, in place.
 
-    The addition depends on returns only, so given the returns it says nothing about the coefficients.
+    The addition depends on returns only, so given the returns it carries no information about the coefficients.
     """
     late = np.flatnonzero(signals.live_from)
     if not len(late):

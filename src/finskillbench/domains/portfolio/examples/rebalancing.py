@@ -24,7 +24,7 @@ from finskillbench.engines.optimisation.intervals import SLACK
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import PortfolioProblem, require_array
-from finskillbench.engines.portfolio.rebalance import TradingTerms, cheapest, required_value
+from finskillbench.engines.portfolio.rebalance import RebalancingRules, cheapest, required_value
 from finskillbench.engines.portfolio.trivial import within_caps
 
 _HALVINGS = 40
@@ -33,7 +33,7 @@ _HALVINGS = 40
 def shortcuts(task_input: RebalancingInput) -> Answers:
     """Return answers that skip part of the work; all reports agree with the weights."""
     problem = problem_from(task_input)
-    trading_rules = TradingTerms.of(task_input, problem)
+    trading_rules = RebalancingRules.of(task_input, problem)
     current = require_array(problem.current, "current portfolio")
     first = optimise(problem, unique=False)
     value = required_value(problem, first.value, trading_rules)
@@ -57,12 +57,12 @@ def shortcuts(task_input: RebalancingInput) -> Answers:
     return {name: rebalancing_answer(problem, weights) for name, weights in found.items()}
 
 
-def mended(problem: PortfolioProblem, trading_rules: TradingTerms, relaxed: Floats) -> tuple[Floats, Floats]:
+def mended(problem: PortfolioProblem, trading_rules: RebalancingRules, relaxed: Floats) -> tuple[Floats, Floats]:
     """Return trades found without the minimum, with smaller ones dropped, and rounded to 0 or the minimum."""
     return _dropped(problem, trading_rules, relaxed), _rounded(problem, trading_rules, relaxed)
 
 
-def small_trades(problem: PortfolioProblem, trading_rules: TradingTerms, weights: Floats) -> Booleans:
+def small_trades(problem: PortfolioProblem, trading_rules: RebalancingRules, weights: Floats) -> Booleans:
     """Return (n,) flags of trades below the minimum."""
     current = require_array(problem.current, "current portfolio")
     size = np.abs(weights - current)
@@ -80,11 +80,11 @@ def _straight(problem: PortfolioProblem, target: Floats, value: float) -> Floats
     return current + high * (target - current)
 
 
-def _dropped(problem: PortfolioProblem, trading_rules: TradingTerms, weights: Floats) -> Floats:
+def _dropped(problem: PortfolioProblem, trading_rules: RebalancingRules, weights: Floats) -> Floats:
     return _resized(problem, trading_rules, weights, lambda trades: np.zeros(len(trades)))
 
 
-def _rounded(problem: PortfolioProblem, trading_rules: TradingTerms, weights: Floats) -> Floats:
+def _rounded(problem: PortfolioProblem, trading_rules: RebalancingRules, weights: Floats) -> Floats:
     least = trading_rules.min_trade
     return _resized(
         problem,
@@ -95,7 +95,7 @@ def _rounded(problem: PortfolioProblem, trading_rules: TradingTerms, weights: Fl
 
 
 def _resized(
-    problem: PortfolioProblem, trading_rules: TradingTerms, weights: Floats, resize: Callable[[Floats], Floats]
+    problem: PortfolioProblem, trading_rules: RebalancingRules, weights: Floats, resize: Callable[[Floats], Floats]
 ) -> Floats:
     """Resize small trades; large trades absorb the surplus of purchases in proportion."""
     current = require_array(problem.current, "current portfolio")
@@ -114,7 +114,7 @@ def graded_examples(label: Label[Any]) -> list[GradedExample]:
     same.
     """
     problem, truth = problem_from(label.task_input), label.truth.expected_output
-    trading_rules, known = TradingTerms.of(label.task_input, problem), label.truth.verification
+    trading_rules, known = RebalancingRules.of(label.task_input, problem), label.truth.verification
     current = require_array(problem.current, "current portfolio")
     kind = zlib.crc32(label.truth.task_id.encode()) % 3
     graded = [GradedExample("the cheapest trades that gain enough", truth, 1.0, 1.0)]

@@ -20,7 +20,7 @@ from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio, requ
 from finskillbench.engines.risk.remediation import Remedy, approximate_relaxed, remediate
 from finskillbench.engines.risk.report import significant_trades, trade_list
 from finskillbench.engines.risk.task import market_from, portfolio_from
-from finskillbench.engines.risk.trading import TradingRules, terms_from
+from finskillbench.engines.risk.trading import TradingRules, trading_rules_from
 from finskillbench.episode import JsonObject
 
 _STEP = 0.3
@@ -33,7 +33,7 @@ def shortcuts(task_input: RemediationInput) -> Mapping[str, JsonObject]:
     """Return answers by name of the shortcut, where it applies."""
     market = market_from(task_input)
     portfolio, mandate = portfolio_from(task_input, market), mandate_from(task_input["mandate"])
-    rules = terms_from(task_input["trading_terms"], market.tickers, mandate)
+    rules = trading_rules_from(task_input["trading_terms"], market.tickers, mandate)
     case = _Case(portfolio, mandate, market, rules)
     found = {"no trades": case.stated(np.zeros(len(market.tickers)))} | case.without_optimiser()
     programs = {

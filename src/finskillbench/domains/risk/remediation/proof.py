@@ -27,7 +27,7 @@ from finskillbench.engines.risk.formulation import RemediationAim, RemediationGo
 from finskillbench.engines.risk.mandate import mandate_from
 from finskillbench.engines.risk.remediation import budget_left, solve_relaxed, solve_with_tickets
 from finskillbench.engines.risk.task import market_from, portfolio_from
-from finskillbench.engines.risk.trading import terms_from
+from finskillbench.engines.risk.trading import trading_rules_from
 from finskillbench.episode import JsonObject
 from finskillbench.findings import Findings
 
@@ -122,7 +122,7 @@ class _Recheck(_Examination):
         self.market = market_from(label.task_input)
         self.portfolio = portfolio_from(label.task_input, self.market)
         self.stated = mandate_from(label.task_input["mandate"])
-        self.terms = terms_from(label.task_input["trading_terms"], self.market.tickers, self.stated)
+        self.terms = trading_rules_from(label.task_input["trading_terms"], self.market.tickers, self.stated)
         self.target = self.terms.target(self.stated)
 
     def examine(self) -> None:

@@ -14,7 +14,7 @@ from finskillbench.engines.risk.monitor import HARD_KINDS, LEAST_SCALE, Constrai
 from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio, turnover_of
 from finskillbench.engines.risk.remediation import portfolio_after, total_excess
 from finskillbench.engines.risk.task import market_from, portfolio_from
-from finskillbench.engines.risk.trading import terms_from
+from finskillbench.engines.risk.trading import trading_rules_from
 from finskillbench.episode import JsonObject, Score, Truth
 from finskillbench.scoring.values import (
     as_boolean,
@@ -126,7 +126,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: RemediationInput) ->
     trades, consistent = parsed
     turnover, done = turnover_of(trades), portfolio_after(portfolio, trades)
     stated, known = mandate_from(task_input["mandate"]), truth.verification
-    rules = terms_from(task_input["trading_terms"], market.tickers, stated)
+    rules = trading_rules_from(task_input["trading_terms"], market.tickers, stated)
     mandate = rules.target(stated)
     curable = truth.expected_output["post_trade_compliant"]
     checks = zip(mandate.constraints, check_constraints(done, mandate, market, ROUNDING), strict=True)

@@ -15,7 +15,7 @@ from finskillbench.sums import exact_sum
 from finskillbench_desk.committee_case.ledger.nouns import Planted
 from finskillbench_desk.engines.books.figures import Risk
 from finskillbench_desk.engines.guidelines.book import FUTURES, Book, Instrument, Position, QuarterTrades
-from finskillbench_desk.engines.guidelines.cure import Terms
+from finskillbench_desk.engines.guidelines.cure import CureRules
 from finskillbench_desk.engines.guidelines.language import Rule, rule_json
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
 
@@ -75,8 +75,8 @@ class Facts:
         return QuarterTrades(*self.known["trading"])
 
     @cached_property
-    def trading_costs(self) -> Terms:
-        return Terms(numbers(self.known["rates"]))
+    def trading_costs(self) -> CureRules:
+        return CureRules(numbers(self.known["rates"]))
 
     @cached_property
     def positions(self) -> dict[str, tuple[float, float]]:

@@ -53,7 +53,9 @@ def suspended(ledger: FundLedger, where: str, rng: np.random.Generator) -> tuple
     indication = round(float(closes[-1]) * (1 + float(rng.uniform(0.03, 0.09)) * (1 if rng.random() < 0.5 else -1)), 4)
     units = ledger.units(where)
     planted = Planted(STALE, where, False, "price", float(closes[-1]) * units, indication * units)
-    return ledger.with_quotes(where, replace(quotes, closes=closes, volumes=volumes, secondary_close=indication)), planted
+    return ledger.with_quotes(
+        where, replace(quotes, closes=closes, volumes=volumes, secondary_close=indication)
+    ), planted
 
 
 def _wrong_unit(ledger: FundLedger, where: str, rng: np.random.Generator) -> tuple[FundLedger, Planted]:

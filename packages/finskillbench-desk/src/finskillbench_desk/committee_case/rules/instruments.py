@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from finskillbench_desk.committee_case.documents.vocabulary import CURRENCIES, Vocabulary
-from finskillbench_desk.engines.guidelines.book import Instrument, Kind, InstrumentUniverse
+from finskillbench_desk.engines.guidelines.book import Instrument, InstrumentUniverse, Kind
 from finskillbench_desk.engines.guidelines.language import Among, Every, Filter, Not, Range, Rule, Some
 
 _COUNT = 44

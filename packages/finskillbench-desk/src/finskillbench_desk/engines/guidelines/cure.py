@@ -30,7 +30,7 @@ RESIDUE = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class CureRules:
     """Trading costs by tradable instrument, as a fraction of value; `margin` is a fraction of each limit."""
 
     rates: Mapping[str, float]
@@ -86,7 +86,7 @@ def after(book: Book, trades: Mapping[str, float]) -> Book:
 
 
 def cheapest_cure(
-    rules: Sequence[Rule], book: Book, costs: Terms, *, most_programs: int = MOST_PROGRAMS
+    rules: Sequence[Rule], book: Book, costs: CureRules, *, most_programs: int = MOST_PROGRAMS
 ) -> CertifiedCure:
     """Return the cheapest trades that satisfy all limit rules, without borrowing or short sales.
 
@@ -99,7 +99,7 @@ def cheapest_cure(
 
 
 class _Search:
-    def __init__(self, rules: Sequence[Rule], book: Book, costs: Terms, most_programs: int) -> None:
+    def __init__(self, rules: Sequence[Rule], book: Book, costs: CureRules, most_programs: int) -> None:
         self.most_programs = most_programs
         self.atoms = [atom for rule in rules if rule.effect == "limit" for atom in rule.atoms()]
         self.book, self.held = book, HoldingsVector.of(book)

@@ -10,7 +10,7 @@ from scipy.optimize import linprog, milp
 
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench_desk.engines.guidelines.book import Book, Instrument, Position, QuarterTrades
-from finskillbench_desk.engines.guidelines.cure import ACCEPTED_GAP, Terms, after, cheapest_cure
+from finskillbench_desk.engines.guidelines.cure import ACCEPTED_GAP, CureRules, after, cheapest_cure
 from finskillbench_desk.engines.guidelines.evaluation import evaluate
 from finskillbench_desk.engines.guidelines.language import Among, Rule, fixed
 
@@ -39,7 +39,7 @@ def costs(size: int, rng: np.random.Generator) -> dict[str, float]:
 
 def test_what_lies_over_a_cap_is_sold() -> None:
     rule = Rule("1", "weight", fixed(10.0), of=SHARES, by="issuer")
-    cure = cheapest_cure([rule], book([14, 9, 8]), Terms({"S0": 0.001, "S1": 0.001}))
+    cure = cheapest_cure([rule], book([14, 9, 8]), CureRules({"S0": 0.001, "S1": 0.001}))
     assert cure.trades == {"S0": pytest.approx(-40, abs=1e-4)}
     assert cure.cost == pytest.approx(0.04 * 0.001)
 
@@ -48,14 +48,14 @@ def test_the_cheaper_of_two_lines_of_an_issuer_goes() -> None:
     lines = (share("A", "ONE"), share("B", "ONE"))
     held = Book((Position(CASH, 800.0), Position(lines[0], 100.0), Position(lines[1], 100.0)))
     rule = Rule("1", "weight", fixed(15.0), of=SHARES, by="issuer")
-    cure = cheapest_cure([rule], held, Terms({"A": 0.003, "B": 0.001}))
+    cure = cheapest_cure([rule], held, CureRules({"A": 0.003, "B": 0.001}))
     assert cure.trades == {"B": pytest.approx(-50, abs=1e-4)}
 
 
 def test_a_position_that_is_beyond_a_limit_at_purchase_stays_and_is_not_bought() -> None:
     cap = Rule("1", "weight", fixed(10.0), of=SHARES, by="issuer", when="purchase")
     floor = Rule("2", "weight", fixed(39.5), "at_least", of=SHARES)
-    cure = cheapest_cure([cap, floor], book([20, 9, 9]), Terms({"S0": 1e-5, "S1": 0.001, "S2": 0.001}))
+    cure = cheapest_cure([cap, floor], book([20, 9, 9]), CureRules({"S0": 1e-5, "S1": 0.001, "S2": 0.001}))
     assert cure.trades.keys() == {"S0", "S1", "S2"} - {"S0"}  # S0 is the cheapest to buy, if it might be
 
 
@@ -64,14 +64,14 @@ def test_turnover_already_used_leaves_no_cure() -> None:
     used = QuarterTrades(used_purchases=90.0, used_sales=90.0)
     turnover = Rule("2", "turnover", fixed(10.0))
     with pytest.raises(InfeasibleError):
-        cheapest_cure([cap, turnover], book([14, 9], trading=used), Terms({"S0": 0.001, "S1": 0.001}))
+        cheapest_cure([cap, turnover], book([14, 9], trading=used), CureRules({"S0": 0.001, "S1": 0.001}))
 
 
 def test_a_rule_that_nothing_mends_is_said() -> None:
     used = QuarterTrades(used_purchases=90.0, used_sales=200.0)
     rule = Rule("7", "turnover", fixed(5.0), trades="used")
     with pytest.raises(UndecidedError, match="no trade mends"):
-        cheapest_cure([rule], book([14, 9], trading=used), Terms({"S0": 0.001}))
+        cheapest_cure([rule], book([14, 9], trading=used), CureRules({"S0": 0.001}))
 
 
 @given(st.integers(0, 10_000))
@@ -88,7 +88,7 @@ def test_linear_rules_cost_what_scipy_says(seed: int) -> None:
         Rule("3", "weight", fixed(80.0), "at_least", of=SHARES),
     ]
     held = book(weights, sectors)
-    cure = cheapest_cure(rules, held, Terms(rates))
+    cure = cheapest_cure(rules, held, CureRules(rates))
     x = np.array(weights) / 100
     rate = np.array(list(rates.values()))
     eye = np.eye(n)
@@ -118,7 +118,7 @@ def test_large_positions_cost_what_a_mixed_integer_program_says(seed: int) -> No
         Rule("2", "weight", fixed(60.0), "at_least", of=SHARES),
     ]
     held = book((100 * x).tolist())
-    cure = cheapest_cure(rules, held, Terms(rates), most_programs=1_000)
+    cure = cheapest_cure(rules, held, CureRules(rates), most_programs=1_000)
     rate = np.array(list(rates.values()))
     # Variables: bought, sold, large (binary), what counts, which is all of a large one.
     zero, eye = np.zeros((n, n)), np.eye(n)

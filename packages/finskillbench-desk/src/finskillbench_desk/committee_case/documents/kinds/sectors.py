@@ -82,7 +82,9 @@ SECTORS_KINDS = (
             "An active underweight in a Sector (its Benchmark weight, less its {Q} as a share of {B}) is limited to "
             "{x}.",
         ),
-        lambda c, t: rule_for(c, t["equities"], "sector", comparison="at_least", limit=Limit((LimitTerm(-c.limit, 1.0),))),
+        lambda c, t: rule_for(
+            c, t["equities"], "sector", comparison="at_least", limit=Limit((LimitTerm(-c.limit, 1.0),))
+        ),
         (3, 4, 5, 6, 7.5, 8, 10, 12, 15),
         "always",
         uses=("equities",),

@@ -10,7 +10,7 @@ from typing import Any
 
 from finskillbench.engines.fields import refuse_unknown
 from finskillbench.sandbox.script import cli, rounded
-from finskillbench_desk.engines.guidelines.cure import Terms, after, cheapest_cure
+from finskillbench_desk.engines.guidelines.cure import CureRules, after, cheapest_cure
 from finskillbench_desk.engines.guidelines.evaluation import evaluate
 from finskillbench_desk.engines.guidelines.stated import BOOK, book_from, rates_from, rules_from
 
@@ -19,7 +19,7 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Trade as cheaply as the rules allow."""
     refuse_unknown(payload, ("rules", *BOOK), "cheapest_cure")
     rules, book = rules_from(payload), book_from(payload)
-    cure = cheapest_cure(rules, book, Terms(rates_from(payload)))
+    cure = cheapest_cure(rules, book, CureRules(rates_from(payload)))
     outcomes = [
         {"clause": each.rule.clause, "measured": each.measured, "limit": each.limit, "state": each.state}
         for each in evaluate(rules, after(book, cure.trades))

@@ -28,7 +28,7 @@ from finskillbench_desk.engines.source_tables import (
 )
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, optimum
 
-_GIVEN = ("names", "today", "sources", "factor_covariance", "limits", "risk_aversion", "effects")
+_STATED = ("names", "today", "sources", "factor_covariance", "limits", "risk_aversion", "effects")
 _LIMITS = ("max_weight", "industry_band", "max_turnover", "price_of_breaking")
 _EFFECT = ("industry", "source", "effect", "variance")
 _DIGITS = 6
@@ -37,8 +37,8 @@ _SHOWN = 10
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Solve once and prove it."""
-    require(payload, *_GIVEN)
-    refuse_unknown(payload, (*_GIVEN, "repairs"), "optimize_net_of_costs")
+    require(payload, *_STATED)
+    refuse_unknown(payload, (*_STATED, "repairs"), "optimize_net_of_costs")
     names, limits = mapping(payload, "names"), mapping(payload, "limits")
     refuse_unknown(limits, _LIMITS, "limits")
     tickers = texts(names, "ticker", "names")

@@ -57,8 +57,8 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
 def _prior(payload: dict[str, Any], method: str, names: tuple[str, ...], of: Sums) -> Any:
     """(k,) prior standard deviations."""
     shape = np.ones(len(names))
-    if (given := optional_table(payload, "prior_shape")) is not None:
-        shape = by_signal(given, names, "prior_shape")
+    if (stated := optional_table(payload, "prior_shape")) is not None:
+        shape = by_signal(stated, names, "prior_shape")
     if (shape < 0).any():
         raise InputError("prior_shape: a number is 0 for a signal that is switched off, else positive")
     if method == "ridge":

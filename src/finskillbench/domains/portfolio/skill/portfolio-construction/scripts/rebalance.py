@@ -13,7 +13,7 @@ from finskillbench.engines.fields import require
 from finskillbench.engines.optimisation.certified import InfeasibleError
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import clean
-from finskillbench.engines.portfolio.rebalance import TradingTerms, rebalance
+from finskillbench.engines.portfolio.rebalance import RebalancingRules, rebalance
 from finskillbench.engines.portfolio.report import named, proof, used
 from finskillbench.sandbox.script import cli, rounded
 
@@ -21,16 +21,16 @@ from finskillbench.sandbox.script import cli, rounded
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Solve both stages from the current portfolio."""
     aversion = ["risk_aversion"] if payload.get("objective") == "max_sharpe" else []
-    terms_fields = "trading_costs_bps", "min_trade", "required_improvement"
-    require(payload, "objective", "constraints", "current_portfolio", *terms_fields, *aversion)
+    rule_fields = "trading_costs_bps", "min_trade", "required_improvement"
+    require(payload, "objective", "constraints", "current_portfolio", *rule_fields, *aversion)
     problem = problem_from(payload)
-    terms = TradingTerms.of(payload, problem)
+    rules = RebalancingRules.of(payload, problem)
     try:
-        result = rebalance(problem, terms)
+        result = rebalance(problem, rules)
     except InfeasibleError as error:
         return {"infeasible": True, "conflict": sorted(error.multipliers)}
     trades = {ticker: change for ticker, change in named(problem, result.trades).items() if abs(change) > 1e-9}
-    stated = {"min_trade": terms.min_trade, "required_improvement": terms.required_improvement}
+    stated = {"min_trade": rules.min_trade, "required_improvement": rules.required_improvement}
     answer: dict[str, Any] = {
         "trade_list": trades,
         "new_weights": named(problem, clean(result.weights)),

@@ -15,7 +15,7 @@ from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
 from finskillbench.engines.risk.remediation import budget_left, remediate
 from finskillbench.engines.risk.report import remedy_answer
 from finskillbench.engines.risk.task import market_from, portfolio_from
-from finskillbench.engines.risk.trading import terms_from
+from finskillbench.engines.risk.trading import trading_rules_from
 from finskillbench.sandbox.script import cli, rounded
 
 
@@ -25,18 +25,18 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
     portfolio = portfolio_from(payload, market)
     mandate = mandate_from(payload.get("mandate"))
     mandate.check(len(market.tickers))
-    terms = terms_from(payload.get("trading_terms"), market.tickers, mandate)
+    rules = trading_rules_from(payload.get("trading_terms"), market.tickers, mandate)
     left = budget_left(portfolio, mandate)
     used = {
         "mandate_id": mandate.mandate_id,
         "constraints": [limit.kind.value for limit in mandate.constraints],
         "holdings": int((abs(portfolio.weights) > ZERO_WEIGHT).sum()),
         "cash_weight": portfolio.cash,
-        "minimum_trade": terms.ticket,
+        "minimum_trade": rules.ticket,
         "turnover_left": left if math.isfinite(left) else None,
     }
-    asked = portfolio, mandate, market, terms
-    answer = remedy_answer(remediate(*asked), *asked)
+    requested = portfolio, mandate, market, rules
+    answer = remedy_answer(remediate(*requested), *requested)
     return rounded({**answer, "used": used})
 
 

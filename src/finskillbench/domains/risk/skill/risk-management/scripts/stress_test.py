@@ -21,15 +21,15 @@ from finskillbench.sandbox.script import cli, rounded
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Apply the scenario to the current weights and to the options."""
-    given = with_estimated_betas(payload)
-    market = market_from(given)
+    payload_fields = with_estimated_betas(payload)
+    market = market_from(payload_fields)
     portfolio, overlay = portfolio_from(payload, market), overlay_from(payload)
     scenario = scenario_from(payload.get("stress_scenario"))
     used = {
         "scenario_id": scenario.scenario_id,
         "factor_shocks": dict(zip(FACTORS, scenario.factor_shocks.tolist(), strict=True)),
         "sector_sensitivities": dict(scenario.sector_sensitivities),
-        "betas_estimated": sorted(given["factor_exposures"].keys() - payload["factor_exposures"].keys()),
+        "betas_estimated": sorted(payload_fields["factor_exposures"].keys() - payload["factor_exposures"].keys()),
         "holdings": int((abs(portfolio.weights) > ZERO_WEIGHT).sum()),
         "options": len(overlay),
     }
