@@ -2,10 +2,11 @@
 
     python benchmarks/structure.py [--seed SEED] [--list]
 
-Code lines hold a token other than a comment or docstring. Public names are classes and functions at the top level of a
-module without a leading underscore. Hops of a run are the distinct functions from the command `run` to a row in the
-journal. Hops of a subtask's build are the distinct functions of its domain that run while its episodes are built, without those of other
-packages (`engines/`, `panels/`, ...). `--list` names the functions, the longest files and the names.
+Code lines hold a token other than a comment or docstring. Public names are classes and functions at the top level of
+a module without a leading underscore. Hops of a run are the distinct functions from the command `run` to a row in the
+journal. Hops of a subtask's build are the distinct functions of its domain that run while its episodes are built,
+without those of other packages (`engines/`, `panels/`, ...). `--list` names the functions, the longest files and the
+names.
 """
 
 from __future__ import annotations

@@ -51,9 +51,10 @@ class Prompt:
 class Episode:
     """The agent's view of one task.
 
-    `skill` is the name of the domain, as in the published format. `input` holds JSON values. A large
-    array is `{"tickers": [...], "ref": "panels/..."}`; the edition's resolver reads it at full precision. `metadata` is for stratified reports and must hold nothing of the truth, since it is exported
-    with the episode; agents never see it.
+    `skill` is the name of the domain, as in the published format. `input` holds JSON values. A large array is
+    `{"tickers": [...], "ref": "panels/..."}`; the edition's resolver reads it at full precision. `metadata` is for
+    stratified reports and must hold nothing of the truth, since it is exported with the episode; agents never see
+    it.
     """
 
     task_id: str
