@@ -65,13 +65,13 @@ METHOD = "absolute_error"
 _WEIGHTS = {"pnl": ("pnl_score_weight", 0.7), "by_sector": ("attribution_score_weight", 0.3)}
 """Parts of the published score: weight key of the verification, and default weight."""
 TENTH = 5.1e-4
-"""Rounding error of a tenth of a per cent of NAV."""
+"""Full credit of `certified`: half of a tenth of a per cent of NAV, the rounding error of an answer, with slack."""
 MATERIAL = 1e-3
-"""Contribution, a fraction of NAV, below which 0 would be nearly right."""
+"""Error, a fraction of NAV, from which `certified` gives no credit; smaller contributions are not judged."""
 NO_VAR = 0.25
 """Factor for a missing or wrong VaR."""
 EARNED = {"easy": 0.5, "medium": 0.5, "hard": NO_VAR}
-"""Most that a shortcut may earn on a drawn episode, by tier."""
+"""Most that a shortcut may earn on a drawn episode, by tier: a change of `certified` also changes what is drawn."""
 
 
 class SectorContribution(Answer):
@@ -373,6 +373,7 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     scorers={Profile.PAPER: _paper, Profile.STRICT: _strict, Profile.CERTIFIED: _certified},
     verification=Verification(
         method=METHOD,
+        # Read by `paper` and `strict`; `certified` uses `_near`.
         parameters={"tolerance_pct": 1.0, "metrics": ["pnl_absolute_error", "sector_attribution_mae"]},
         proved=PLANTED,
     ),

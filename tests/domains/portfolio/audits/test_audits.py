@@ -62,7 +62,7 @@ def test_adjusted_closes_and_their_dollar_volume_are_found(synthetic_edition: Ed
     )
     found = _audit(synthetic_edition, "same_basis", _with(panels, "prices", adjusted)).found
     assert found[0].where == "panels/prices.parquet"
-    assert all("USD a session" in each.message or "one basis" in each.message for each in found[1:])
+    assert all("USD, from prices" in each.message or "one basis" in each.message for each in found[1:])
     assert len(found) > 1
 
 
