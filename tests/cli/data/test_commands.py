@@ -138,7 +138,7 @@ def test_build_describes_its_edition(
         "source": "synthetic",
         "raw_dir": None,
         "seed": 1,
-        "names": 30,
+        "companies": 30,
         "suite": "paper",
         "catalog": None,
         "cluster": None,
