@@ -269,7 +269,7 @@ def test_own_prices_and_an_own_list_with_sectors(net: Internet, world: World, na
     changes = {"universe": str(tmp_path / "list.csv"), "prices": "csv", "prices_dir": own, "window": december}
     done = fetched(net, tmp_path, **changes)
     assert done.names == 2
-    assert any(f"{names[2]} is left out: no file of {names[2]}" in note for note in done.notes)
+    assert any(f"{names[2]} is left out: no price file of {names[2]}" in note for note in done.notes)
     assert not any("constituents" in one.path or "yahoo" in one.path for one in net.asked)
     asked = len(net.asked)
     assert fetched(net, tmp_path, **changes).files == done.files
@@ -355,7 +355,7 @@ def test_who_does_not_say_who_he_is_asks_nothing(agent: str, net: Internet, tmp_
     [
         ("", "is empty"),
         ("# none\n", "has no tickers"),
-        ("A B\n", "no ticker"),
+        ("A B\n", "not a ticker"),
         ("ZZZZ\n", "line 1: ZZZZ is not"),
     ],
 )

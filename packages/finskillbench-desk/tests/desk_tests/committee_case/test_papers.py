@@ -75,7 +75,7 @@ def test_a_cost_may_differ_by_rounding_and_no_more(cases: list[Played]) -> None:
     known, cost = dict(truth.verification), truth.verification["least_cost"]
     for change, expected in (
         (5e-10, []),
-        (2e-9, ["the cure: its cost is not that of its trades", "the cure: its certificate states another cost"]),
+        (2e-9, ["cure: stated cost differs from the cost of the trades", "cure: certificate states a different cost"]),
     ):
         altered = replace(truth, verification={**known, "least_cost": cost + change})
         stated = {**certificate, "cost": cost + change}

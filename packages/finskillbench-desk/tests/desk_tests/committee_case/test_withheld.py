@@ -99,13 +99,13 @@ def test_a_defect_of_a_parameter_is_found(cases: list[Played], name: str) -> Non
 
 
 ANSWERS: dict[str, tuple[Defect, str]] = {
-    "pending purchases": (lambda book: book.update(pending_purchases=1.0), "book.pending_purchases is not"),
-    "pending sales": (lambda book: book.update(pending_sales=1.0), "book.pending_sales is not"),
-    "fields replaced": (lambda book: book["replaced"].pop(), "book.replaced is not"),
-    "cash": (lambda book: book.update(cash=1.00001 * book["cash"]), "book.cash is not"),
-    "a value": (lambda book: book["positions"][2].update(value=1.0), "book.positions[2].value is not"),
-    "positions in another order": (lambda book: book["positions"].reverse(), "book.positions[0].quantity is not"),
-    "a position told twice": (lambda book: book["positions"].append(book["positions"][0]), "book.positions is not"),
+    "pending purchases": (lambda book: book.update(pending_purchases=1.0), "book.pending_purchases differs"),
+    "pending sales": (lambda book: book.update(pending_sales=1.0), "book.pending_sales differs"),
+    "fields replaced": (lambda book: book["replaced"].pop(), "book.replaced differs"),
+    "cash": (lambda book: book.update(cash=1.00001 * book["cash"]), "book.cash differs"),
+    "a value": (lambda book: book["positions"][2].update(value=1.0), "book.positions[2].value differs"),
+    "positions in another order": (lambda book: book["positions"].reverse(), "book.positions[0].quantity differs"),
+    "a position told twice": (lambda book: book["positions"].append(book["positions"][0]), "book.positions differs"),
 }
 
 
