@@ -56,8 +56,8 @@ lint: $(DEV_STAMP) ## Check format and style
 	@$(PY) -m ruff format --check
 	@$(PY) -m ruff check
 
-words: ## Check prose by the writing rules of CONTRIBUTING.md
-	@python3 .ci/words.py
+words: $(DEV_STAMP) ## Check prose by the writing rules of CONTRIBUTING.md
+	@$(PY) .ci/words.py
 
 types: $(DEV_STAMP) ## Check types
 	@$(PY) -m basedpyright --pythonpath $(PY)

@@ -74,13 +74,7 @@ def measure_inspect(episodes: int, folder: Path) -> float:
     model = inspect_model("mockllm/model", custom_outputs=turn)
     started = time.process_time()
     logs = inspect_ai.eval(
-        task,
-        model=model,
-        log_dir=str(folder),
-        display="none",
-        max_samples=64,
-        score=False,
-        log_level="error",
+        task, model=model, log_dir=str(folder), display="none", max_samples=64, score=False, log_level="error"
     )
     spent = time.process_time() - started
     samples = logs[0].samples or []

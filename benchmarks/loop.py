@@ -70,13 +70,7 @@ def measure(episodes: int, folder: Path) -> float:
     }
     words = Prompt("The quick brown fox buys low and sells high. " * 180, "Respond with JSON.")
     episode = Episode(
-        "pc_uncon_bench",
-        "portfolio_construction",
-        "unconstrained_optimization",
-        date(2025, 1, 31),
-        "easy",
-        full,
-        words,
+        "pc_uncon_bench", "portfolio_construction", "unconstrained_optimization", date(2025, 1, 31), "easy", full, words
     )
     answer = subtask_named(episode.sub_task).answer
     weights = ", ".join(f'\\"{ticker}\\": {1 / NAMES:.6f}' for ticker in tickers)

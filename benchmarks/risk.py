@@ -150,10 +150,7 @@ def main() -> int:
         ),
         "monitoring": (len(objects.monitoring), lambda: monitor_all(objects.monitoring)),
         "stress": (len(objects.stress), lambda: stress_all(objects.stress)),
-        "remediation": (
-            len(objects.remediation),
-            lambda: [_remedied(pair) for pair in objects.remediation],
-        ),
+        "remediation": (len(objects.remediation), lambda: [_remedied(pair) for pair in objects.remediation]),
     }
     with threadpool_limits(1):
         total = 0.0
@@ -204,9 +201,7 @@ def _against_cvxpy(objects: RiskObjects, fields: dict[Any, Json]) -> bool:
     same = [(m.value, o[1]) for m, o in zip(mine, other, strict=True) if m.compliant is o[0] and math.isfinite(o[1])]
     apart = max((abs(value - theirs) for value, theirs in same), default=0.0)
     fast, slow = in_turn(
-        lambda: [_remedied(pair) for pair in pairs],
-        lambda: [risk_cvxpy.remediate(task) for task in tasks],
-        ROUNDS,
+        lambda: [_remedied(pair) for pair in pairs], lambda: [risk_cvxpy.remediate(task) for task in tasks], ROUNDS
     )
     note = f"verdicts differ {verdicts}, objectives by {apart:.0e} at most"
     return compare("remediation", len(pairs), fast, slow, LEAST_CVXPY_RATIO, note)

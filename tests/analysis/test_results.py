@@ -30,10 +30,7 @@ def test_skills_of_somebodys_own_are_compared_with_the_curated_ones_too() -> Non
     rows = [("m", name, "rebalancing", f"r{i}", 0.1 * i + gain, 0.9) for name, gain in gains.items() for i in range(4)]
     results = collect(table(*rows))
     assert results.conditions == ("no_skill", "curated", "skill:mine")
-    assert results.comparisons == (
-        *(("curated", "no_skill"), ("skill:mine", "no_skill")),
-        ("skill:mine", "curated"),
-    )
+    assert results.comparisons == (*(("curated", "no_skill"), ("skill:mine", "no_skill")), ("skill:mine", "curated"))
     changes = [pairs(results, each)["difference"].mean() for each in results.comparisons]
     assert changes == pytest.approx([0.5, 0.25, -0.25])
 

@@ -78,10 +78,7 @@ def marked(count: int, mark: Callable[[str], dict[str, Any]]) -> list[Any]:
             "portfolio": {"portfolio_id": f"P{place}"},
         }
         made.append(
-            (
-                replace(episode, input=task_input | mark(larger)),
-                replace(truth, expected_output=toy.second(task_input)),
-            )
+            (replace(episode, input=task_input | mark(larger)), replace(truth, expected_output=toy.second(task_input)))
         )
     return made
 

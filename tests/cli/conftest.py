@@ -22,10 +22,7 @@ def edition(tmp_path: Path) -> Path:
     """The folder of an edition whose labels are the examples of the scoring tests."""
     prompt, day = Prompt("Do it.", "Answer as JSON."), date(2025, 1, 31)
     tasks = [
-        (
-            Episode(task_id, domain_of(name).name, name, day, "easy", {}, prompt),
-            replace(truth(name), task_id=task_id),
-        )
+        (Episode(task_id, domain_of(name).name, name, day, "easy", {}, prompt), replace(truth(name), task_id=task_id))
         for name, task_id in SUBTASKS.items()
     ]
     return write_edition(tmp_path / "edition", tasks)

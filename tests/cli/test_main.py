@@ -85,11 +85,7 @@ def test_wrong_arguments_are_one_line_and_exit_code_2(arguments: list[str], caps
     ids=["user", "bug", "disk", "interrupt"],
 )
 def test_exit_codes(
-    raised: BaseException,
-    code: int,
-    printed: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    raised: BaseException, code: int, printed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: object) -> None:
         raise raised
@@ -103,10 +99,7 @@ def test_exit_codes(
 
 @pytest.mark.parametrize(("option", "shown"), [([], ""), (["-v"], "INFO"), (["-vv"], "INFO, DEBUG")], ids=str)
 def test_the_log_goes_to_standard_error(
-    option: list[str],
-    shown: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    option: list[str], shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An error stays one line without -v; -vv shows the traceback of what failed."""
 

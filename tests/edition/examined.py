@@ -114,9 +114,7 @@ def validated_in_part(edition: Edition) -> CheckReport:
 
 
 def validated(
-    edition: Edition,
-    only: Collection[str] | None = None,
-    progress: Progress = lambda stage, done, total: None,
+    edition: Edition, only: Collection[str] | None = None, progress: Progress = lambda stage, done, total: None
 ) -> CheckReport:
     """The report on an edition; the figures of its labels, but their number, are of those that are examined now."""
     with one_process(), pytest.MonkeyPatch.context() as patch:

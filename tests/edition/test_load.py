@@ -16,14 +16,7 @@ from tests.oracles.ceilings import published_ceiling
 
 from finskillbench.domains import subtask_named
 from finskillbench.edition import Edition, load_edition, references
-from finskillbench.edition.store import (
-    digest_file,
-    digest_of,
-    episode_row,
-    read_records,
-    seal_of,
-    write_lines,
-)
+from finskillbench.edition.store import digest_file, digest_of, episode_row, read_records, seal_of, write_lines
 from finskillbench.episode import Episode, Profile, Submission, Truth
 from finskillbench.errors import EditionError, InputError
 from finskillbench.panels import read_panels

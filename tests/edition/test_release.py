@@ -215,10 +215,7 @@ BAD = {
         lambda release: _write(release / MANDATE, {"mandate_id": "other"}),
         r"mandate_simple\.json: does not define mandate_id",
     ),
-    "a mandate without an end": (
-        _swollen,
-        r"mandate_simple\.json: .*larger",
-    ),
+    "a mandate without an end": (_swollen, r"mandate_simple\.json: .*larger"),
     "no release": (lambda release: shutil.rmtree(release / "data"), "is not a published release"),
 }
 

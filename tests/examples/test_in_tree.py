@@ -18,12 +18,7 @@ SKILL = EXAMPLE / "skill" / "liquidity-ladder"
 NAME = "liquidity_ladder"
 RISK = Path("src", "finskillbench", "domains", "risk")
 PACKAGE = RISK / "skill" / "risk-management"
-EDITS = {
-    RISK / f"{NAME}.py",
-    RISK / "__init__.py",
-    PACKAGE / "SKILL.md",
-    PACKAGE / "scripts" / f"{NAME}.py",
-}
+EDITS = {RISK / f"{NAME}.py", RISK / "__init__.py", PACKAGE / "SKILL.md", PACKAGE / "scripts" / f"{NAME}.py"}
 IMPORT = f"from finskillbench.domains.risk import {NAME}\n"
 FOLDERS = ("src", "packages", "tests", "docs", "examples", "benchmarks", "requirements")
 CACHES = ("__pycache__", "*.egg-info")

@@ -352,12 +352,7 @@ def test_who_does_not_say_who_he_is_asks_nothing(agent: str, net: Internet, tmp_
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [
-        ("", "is empty"),
-        ("# none\n", "has no tickers"),
-        ("A B\n", "not a ticker"),
-        ("ZZZZ\n", "line 1: ZZZZ is not"),
-    ],
+    [("", "is empty"), ("# none\n", "has no tickers"), ("A B\n", "not a ticker"), ("ZZZZ\n", "line 1: ZZZZ is not")],
 )
 def test_a_list_of_names_that_cannot_be_used_is_refused(text: str, told: str, net: Internet, tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_text(text)

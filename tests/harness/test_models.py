@@ -89,11 +89,7 @@ def test_an_entry_is_known_by_what_changes_its_answers():
         entry.named_arguments["seed"],
         entry.named_arguments["base_url"],
         "reasoning_effort" in entry.named_arguments,
-    ) == (
-        3,
-        options.base_url,
-        False,
-    )
+    ) == (3, options.base_url, False)
     assert key_of_name("baseline/nop", options) == key_of_name("baseline/nop", ModelOptions())
 
 

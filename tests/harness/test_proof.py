@@ -56,11 +56,7 @@ def test_every_arm_over_the_real_packages_is_proved_and_recorded(shipped) -> Non
             specs = tool_specs(mounted.for_domain(domain), domain)
             wire = orjson.dumps([{f.name: getattr(s, f.name) for f in dataclasses.fields(s)} for s in specs])
             assert seen["wire_digest"][domain] == sha256(wire).hexdigest()
-            appends = condition in (
-                Condition.SELF_GENERATED,
-                Condition.SELF_GENERATED_PERSISTENT,
-                Condition.INLINE,
-            )
+            appends = condition in (Condition.SELF_GENERATED, Condition.SELF_GENERATED_PERSISTENT, Condition.INLINE)
             assert (seen["prompt_appended_digest"][domain] != NOTHING) is appends
     inline = record["inline"]["prompt_appended_digest"]
     assert len({inline[domain] for domain in DOMAINS}) == len(DOMAINS)

@@ -60,8 +60,7 @@ def test_task_data_has_full_precision(bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
-    [("covariance_matrix.matrix.1", [0.01, 0.09, 0.02]), ("covariance_matrix.tickers.2", "CCC")],
+    ("path", "value"), [("covariance_matrix.matrix.1", [0.01, 0.09, 0.02]), ("covariance_matrix.tickers.2", "CCC")]
 )
 def test_a_dotted_path_reaches_inside_a_field(bench, path: str, value) -> None:
     assert bench(Condition.NO_SKILL).use("get_task_data", field=path)[0]["value"] == value

@@ -22,11 +22,7 @@ LIMITS += ["long_only", "turnover_max_monthly"]
 WORDS = ["Pass", "TRUE", "Compliant", "ok", "Satisfied", "fail", "False", "Violation", "Breached", "non-compliant"]
 WORDS += ["Max Position", "max-weight", "MAX_SECTOR", "Portfolio-Beta", "no_short", "Turnover Max", "position_limit"]
 WORDS += ["factor_tilt", "single_name", "increase", "decrease", "AIG", "bax", "SELL", "buy", "", " ", "élan"]
-KEYS = {
-    "new_weights": "weights",
-    "optimal_weights": "posterior_weights",
-    "top_risk_exposures": "risks",
-}
+KEYS = {"new_weights": "weights", "optimal_weights": "posterior_weights", "top_risk_exposures": "risks"}
 JUNK: list[Any] = [None, True, False, 0, 1, -1, 0.5, 1e308, -1e308, 10**308, 5e-324, [], {}, [[]], [None], {"a": {}}]
 JUNK += ["", "0.05", "true", "null", "NaN", "Infinity", "-Infinity"]
 RETYPED: list[Callable[[Any], Any]] = [

@@ -84,13 +84,7 @@ def test_views_are_plausible_and_distinct(panels: Panels) -> None:
 
 def test_every_regime_has_its_dates(panels: Panels) -> None:
     count = {regime: list(panels.regimes.values()).count(regime) for regime in {*REGIMES, NORMAL}}
-    assert count == {
-        "2018_selloff": 3,
-        "2020_covid": 5,
-        "2022_tightening": 8,
-        "2023_24_rebound": 8,
-        "normal": 8,
-    }
+    assert count == {"2018_selloff": 3, "2020_covid": 5, "2022_tightening": 8, "2023_24_rebound": 8, "normal": 8}
     assert panels.report.notes[-1].startswith("The close equals")
     absent = {day: sorted(set(panels.symbols) - set(panels.symbols_at(day))) for day in panels.risk_dates}
     # Prices from 2018 on; listed in 2020; a reverse split and a spin-off in one; merged with Rice and with Zynga.

@@ -102,10 +102,7 @@ PLANTED: dict[str, tuple[Callable[[Forger], Path], str]] = {
         lambda f: f.first_row(ended=datetime(1900, 1, 1, tzinfo=UTC)),
         "ended is 1900-01-01, outside of 2020 to 2100",
     ),
-    "a version that turns the line": (
-        lambda f: f.first_row(code_version="1\u202e"),
-        "version: '1\\u202e' contains",
-    ),
+    "a version that turns the line": (lambda f: f.first_row(code_version="1\u202e"), "version: '1\\u202e' contains"),
     "a commit of a thousand letters": (lambda f: f.first_row(commit="a" * 1000), "is longer than 200 characters"),
     "a reason that is a formula": (
         lambda f: f.manifest(partial="=HYPERLINK(1)"),

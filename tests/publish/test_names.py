@@ -94,9 +94,7 @@ def test_what_a_reader_should_know_is_remarked(
 ) -> None:
     first = bundled()
     forger = Forger(bundled("weak", "Bob", "bob"), keys["bob"])
-    forger.rows(
-        lambda _, row: replace(row, run_idx=7, skills_loaded=("x",) if row.condition == "no_skill" else ()),
-    )
+    forger.rows(lambda _, row: replace(row, run_idx=7, skills_loaded=("x",) if row.condition == "no_skill" else ()))
     forger.answers(lambda lines: [{**line, "run_idx": 7} for line in lines])
     told = {each.bundle.path.name: each.remarks for each in gather_bundles([first, forger.path], small).taken}
     assert "only repeats 7, counted from 0" in told["weak-bob.zip"]

@@ -40,10 +40,7 @@ def test_the_rendered_table() -> None:
 def test_a_narrow_interval_shows_its_width() -> None:
     """Three decimals would show +0.000 [+0.000, +0.000], which says that there is no width."""
     table = Table("t", "T", COLUMNS[3:4], ((Estimate(1e-5, 1e-6, 2e-5),), (Estimate(0.1, 0.1, 0.1),)))
-    assert render_text(table).splitlines()[-2:] == [
-        "+0.00001 [+0.00000, +0.00002]",
-        "                 +0.100 [n/a]",
-    ]
+    assert render_text(table).splitlines()[-2:] == ["+0.00001 [+0.00000, +0.00002]", "                 +0.100 [n/a]"]
 
 
 def test_a_number_that_is_too_small_to_be_written_is_not_written_as_0() -> None:
@@ -65,10 +62,7 @@ def test_an_interval_is_three_columns_of_a_frame() -> None:
         ("n", 0, None, None, None, None),
     )
     frame = Table("t", "T", COLUMNS, rows).to_polars()
-    assert frame.rows() == [
-        ("m", 2, 0.5, 0.1, 0.0, 0.2, 1.0, 3.0),
-        ("n", 0, None, None, None, None, None, None),
-    ]
+    assert frame.rows() == [("m", 2, 0.5, 0.1, 0.0, 0.2, 1.0, 3.0), ("n", 0, None, None, None, None, None, None)]
     assert frame.schema == Table("t", "T", COLUMNS, ()).to_polars().schema
     assert frame.schema["difference_high"] == pl.Float64
 

@@ -35,10 +35,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "new_weights": {"AAA": 0.5, "BBB": 0.3, "CCC": 0.2},
         "turnover": 0.1,
     },
-    "black_litterman": {
-        "posterior_returns": {"AAA": 0.08, "BBB": 0.05},
-        "optimal_weights": {"AAA": 0.7, "BBB": 0.3},
-    },
+    "black_litterman": {"posterior_returns": {"AAA": 0.08, "BBB": 0.05}, "optimal_weights": {"AAA": 0.7, "BBB": 0.3}},
     "constraint_monitoring": {
         "overall_compliant": False,
         "violations_count": 2,
@@ -68,13 +65,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     },
     "risk_remediation": {
         "trades": [
-            {
-                "symbol": "AAA",
-                "action": "sell",
-                "current_weight": 0.2,
-                "target_weight": 0.1,
-                "trade_pct": -0.1,
-            },
+            {"symbol": "AAA", "action": "sell", "current_weight": 0.2, "target_weight": 0.1, "trade_pct": -0.1},
             {"symbol": "BBB", "action": "buy", "current_weight": 0.1, "target_weight": 0.2, "trade_pct": 0.1},
         ],
         "total_turnover": 0.1,

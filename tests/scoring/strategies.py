@@ -18,12 +18,7 @@ STRINGS = st.one_of(
     st.sampled_from(["", "0.5", "true", "NaN", "PASS", "AIG", "\x00", "x" * 10_000, "\ud800", "İ", "ß"]), st.text()
 )
 LEAVES = st.one_of(
-    st.none(),
-    st.booleans(),
-    EXTREMES,
-    st.integers(),
-    st.floats(allow_nan=False, allow_infinity=False),
-    STRINGS,
+    st.none(), st.booleans(), EXTREMES, st.integers(), st.floats(allow_nan=False, allow_infinity=False), STRINGS
 )
 JSON_VALUES = st.recursive(
     LEAVES,

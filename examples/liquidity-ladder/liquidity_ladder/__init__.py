@@ -6,7 +6,5 @@ from finskillbench.domains import Extension
 from liquidity_ladder.subtask import SUBTASK
 
 EXTENSION = Extension(
-    domain="risk_management",
-    subtasks=(SUBTASK,),
-    skills=(Path(__file__).parent / "skill" / "liquidity-ladder",),
+    domain="risk_management", subtasks=(SUBTASK,), skills=(Path(__file__).parent / "skill" / "liquidity-ladder",)
 )

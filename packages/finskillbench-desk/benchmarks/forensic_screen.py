@@ -26,12 +26,7 @@ from threadpoolctl import threadpool_limits
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import BuiltTask
 from finskillbench_desk.engines.posterior.model import RatioModel
-from finskillbench_desk.engines.posterior.signatures import (
-    Innovations,
-    innovations,
-    mixed_evidence,
-    signature_evidence,
-)
+from finskillbench_desk.engines.posterior.signatures import Innovations, innovations, mixed_evidence, signature_evidence
 from finskillbench_desk.forensic_screen import procedures
 from finskillbench_desk.forensic_screen.difficulty import TIERS, ParsedAssessments, score_parts, stored_posterior
 from finskillbench_desk.forensic_screen.generator.world import ScreeningWorld, drawn_world

@@ -94,10 +94,7 @@ def passes(results: Results, k: int, least: float = FULL) -> pl.DataFrame:
     passed = results.rows.filter(scored).group_by(EPISODE).agg(passed=(pl.col("score") >= least).sum())
     joined = results.episodes.join(passed, on=EPISODE, how="left", maintain_order="left")
     size, right = pl.col("repeats").cast(pl.Float64), pl.col("passed").cast(pl.Float64)
-    chances = joined.with_columns(
-        pass_at=1.0 - _subsets(size - right, size, k),
-        pass_hat=_subsets(right, size, k),
-    )
+    chances = joined.with_columns(pass_at=1.0 - _subsets(size - right, size, k), pass_hat=_subsets(right, size, k))
     few = pl.col("repeats") < k
     return chances.with_columns(
         pl.when(few).then(None).otherwise(pl.col(name)).alias(name) for name in ("pass_at", "pass_hat")

@@ -69,8 +69,7 @@ def _root(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     verbose: Annotated[
-        int,
-        typer.Option("-v", "--verbose", count=True, help="Log progress to standard error; -vv adds tracebacks."),
+        int, typer.Option("-v", "--verbose", count=True, help="Log progress to standard error; -vv adds tracebacks.")
     ] = 0,
 ) -> None:
     console.log_to_stderr(verbose)

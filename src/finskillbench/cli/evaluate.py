@@ -32,6 +32,7 @@ SHOWN = 10
 """Flips of each direction to print; the JSON has all."""
 
 
+# Longer than a screen: each option is a parameter with its help text.
 def eval_command(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Your skills: one package, or a folder of several.")],
     model: Annotated[str, typer.Option(help="As for `run`: baseline/NAME, provider/name, or package.module:name.")],

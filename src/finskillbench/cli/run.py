@@ -29,8 +29,7 @@ class RunCommandOptions(RunOptions):
     cluster: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS",
-            help="Scheduler of a Dask cluster that runs the episodes, such as tcp://host:8786.",
+            metavar="ADDRESS", help="Scheduler of a Dask cluster that runs the episodes, such as tcp://host:8786."
         ),
     ] = None
     page: Annotated[bool, typer.Option("--page", help="Also write the report page, into the run folder's report/.")] = (

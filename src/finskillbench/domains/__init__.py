@@ -137,6 +137,13 @@ def subtask_named(name: str) -> Subtask:
         raise InputError(f"unknown subtask {name!r}; known are {', '.join(_subtasks_by_name())}") from None
 
 
+def find_subtask(name: str, method: str | None = None) -> Subtask | None:
+    """Return the subtask with a name or a verification method, by default the name; None if neither is registered."""
+    found = _subtasks_by_name().get(name)
+    wanted = name if method is None else method
+    return found or next((one for one in subtasks() if one.verification.method == wanted), None)
+
+
 @cache
 def _subtasks_by_name() -> dict[str, Subtask]:
     return {subtask.name: subtask for subtask in subtasks()}

@@ -18,14 +18,7 @@ from finskillbench.domains.base import Domain
 from finskillbench.domains.catalog import Catalog, examine_catalog, read_catalog_folder
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.parts import BuildSpec, Processes, build_parts, units_of
-from finskillbench.edition.store import (
-    CATALOG,
-    LARGEST,
-    digest_files,
-    digest_of,
-    new_folder,
-    write_manifest,
-)
+from finskillbench.edition.store import CATALOG, LARGEST, digest_files, digest_of, new_folder, write_manifest
 from finskillbench.edition.without_truth import build_on_cluster, check_cluster
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import CatalogError, InputError, SourceError
@@ -62,6 +55,7 @@ FEWEST_SECTORS = 5
 Progress = Callable[[str], None]
 
 
+# Longer than a screen: each argument is documented here, and only here.
 def build_edition(
     *,
     source: Literal["synthetic", "raw-dir"] = "synthetic",

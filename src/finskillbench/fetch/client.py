@@ -31,11 +31,7 @@ class RateLimiter:
     """Spaces requests of all threads evenly, at most `rate` per second, since the SEC does not publish its windows."""
 
     def __init__(
-        self,
-        rate: float,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], object] = time.sleep,
+        self, rate: float, *, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep
     ) -> None:
         self._gap = 1.0 / rate
         self._clock, self._sleep = clock, sleep

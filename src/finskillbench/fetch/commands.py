@@ -22,6 +22,7 @@ AGENT, CONFIGURATION = "FINSKILLBENCH_USER_AGENT", "FINSKILLBENCH_SOURCES"
 """Environment variables with the defaults of options."""
 
 
+# Longer than a screen: each option is a parameter with its help text.
 @FETCH.command(epilog=EXAMPLE)
 def fetch(
     start: Annotated[str, typer.Option("--from", metavar="YYYY-MM", help="First month of filings to evaluate.")],
@@ -46,8 +47,7 @@ def fetch(
     ] = "yahoo",
     prices_dir: Annotated[Path | None, typer.Option(help="Your price files TICKER.csv, for --prices csv.")] = None,
     user_agent: Annotated[
-        str | None,
-        typer.Option(help=f"Your name and email address, for the SEC (or {AGENT})."),
+        str | None, typer.Option(help=f"Your name and email address, for the SEC (or {AGENT}).")
     ] = None,
     config: Annotated[
         Path | None, typer.Option(metavar="TOML", help=f"Addresses, rates and time-outs (or {CONFIGURATION}).")
@@ -97,10 +97,6 @@ def fetch(
 
     with console.Progress() as progress:
         built = build_edition(
-            source="raw-dir",
-            raw_dir=out,
-            seed=DEFAULT_SEED if seed is None else seed,
-            out=edition,
-            progress=progress,
+            source="raw-dir", raw_dir=out, seed=DEFAULT_SEED if seed is None else seed, out=edition, progress=progress
         )
     describe(built)

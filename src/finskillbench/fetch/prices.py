@@ -22,15 +22,7 @@ from urllib.parse import quote
 from finskillbench.errors import InputError, SourceError
 from finskillbench.extensions import PRICES, registered_extensions
 from finskillbench.fetch.client import Client, SourceRequest
-from finskillbench.fetch.configuration import (
-    Addresses,
-    ContentError,
-    NoDataError,
-    Window,
-    excerpt,
-    json_of,
-    object_of,
-)
+from finskillbench.fetch.configuration import Addresses, ContentError, NoDataError, Window, excerpt, json_of, object_of
 from finskillbench.fetch.fetcher import FetchItem, Folder
 from finskillbench.sources.fetched import Entry
 from finskillbench.sources.files import json_list, json_object, read_bytes, ticker_of

@@ -112,11 +112,7 @@ class Mount:
     @cached_property
     def digest(self) -> str:
         """Return the SHA-256 of the switches and of the digests of the mounted packages."""
-        content = {
-            **asdict(self.arm),
-            "packages": self.package_digests(),
-            "script_index": self.script_index,
-        }
+        content = {**asdict(self.arm), "packages": self.package_digests(), "script_index": self.script_index}
         return hashlib.sha256(orjson.dumps(content, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     def package_digests(self) -> dict[str, str]:

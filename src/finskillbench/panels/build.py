@@ -190,11 +190,7 @@ def _dates(
 
 
 def _complete(
-    grid: PriceGrid,
-    simple: Floats,
-    exposures: pl.DataFrame,
-    counts: Mapping[str, ShareCounts],
-    rows: Sequence[int],
+    grid: PriceGrid, simple: Floats, exposures: pl.DataFrame, counts: Mapping[str, ShareCounts], rows: Sequence[int]
 ) -> tuple[list[date], Booleans]:
     """Return the sessions of `rows` with a year of history, and a mask (len, n) of names with returns, betas, close,
     volume and shares.

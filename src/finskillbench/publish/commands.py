@@ -23,6 +23,7 @@ Examples:
   finskillbench submit runs/mine --out mine.zip --name "Example Lab" --cutoff openai/gpt-5=2024-10-01"""
 
 
+# Longer than a screen: each option is a parameter with its help text.
 @SUBMIT.command("submit", epilog=SUBMIT_EXAMPLE)
 def submit_command(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
@@ -50,8 +51,7 @@ def submit_command(
         str | None, typer.Option(metavar="REASON", help="Submit a run with missing episodes; shown, but not ranked.")
     ] = None,
     cutoff: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[MODEL=]DATE", help="Last day of a model's training data; repeatable."),
+        list[str] | None, typer.Option(metavar="[MODEL=]DATE", help="Last day of a model's training data; repeatable.")
     ] = None,
     trajectories: Annotated[
         bool, typer.Option("--trajectories", help="Include full trajectories, without keys.")
@@ -85,11 +85,7 @@ def submit_command(
         progress("Writing the bundle")
         submitter = Submitter(name=name, contact=contact, url=url)
         done = write(
-            *(run, loaded, out, submitter),
-            key=signing,
-            partial=partial,
-            cutoff=cutoffs.of,
-            trajectories=trajectories,
+            *(run, loaded, out, submitter), key=signing, partial=partial, cutoff=cutoffs.of, trajectories=trajectories
         )
     signed = f"signed with {signing}" if done.signed else "unsigned"
     typer.echo(f"{done.path}: {done.rows:,} episodes, {signed}")
@@ -117,12 +113,10 @@ def build(
         Path, typer.Option("--out", parser=console.out_path, metavar="DIR", help="Folder of the page; new or empty.")
     ],
     baselines: Annotated[
-        Path | None,
-        typer.Option(metavar="BUNDLE", help="Bundle of your run of the baselines; listed separately."),
+        Path | None, typer.Option(metavar="BUNDLE", help="Bundle of your run of the baselines; listed separately.")
     ] = None,
     signers: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File of allowed signers, see ssh-keygen(1). Default: any key."),
+        Path | None, typer.Option(metavar="FILE", help="File of allowed signers, see ssh-keygen(1). Default: any key.")
     ] = None,
     allow_unsigned: Annotated[
         bool, typer.Option("--allow-unsigned", help="Accept bundles without a signature.")

@@ -52,9 +52,7 @@ GUARDS: Mapping[str, Guard] = MappingProxyType(
             "scripts have no network (a namespace of their own, or the list above)",
         ),
         "processes": Guard(
-            "forks, threads, other programs",
-            "resource limits and the list",
-            "scripts start no processes and threads",
+            "forks, threads, other programs", "resource limits and the list", "scripts start no processes and threads"
         ),
     }
 )
@@ -71,11 +69,7 @@ PLATFORMS = (
         frozenset({"files"}),
         "not `files`: truth and keys are as readable as to the user",
     ),
-    Platform(
-        "Linux on other processors",
-        frozenset({"calls"}),
-        "not `calls`; without namespaces not `network` either",
-    ),
+    Platform("Linux on other processors", frozenset({"calls"}), "not `calls`; without namespaces not `network` either"),
     Platform(
         "macOS (its code path tried on Linux, not on a Mac)",
         frozenset({"files", "calls", "network"}),

@@ -344,11 +344,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     ),
     "driver_decomposition: another direction": (
         "driver_decomposition",
-        at(
-            "truth",
-            "driver_decomposition",
-            lambda row: row[OUTPUT]["margin_drivers"][0].update(direction="unchanged"),
-        ),
+        at("truth", "driver_decomposition", lambda row: row[OUTPUT]["margin_drivers"][0].update(direction="unchanged")),
     ),
     "driver_decomposition: a segment left out": (
         "driver_decomposition",

@@ -117,10 +117,7 @@ def test_a_figure_that_shrinks_is_a_failure() -> None:
         (episode("normalization", MENDED, QUARTER[1]), CheckState.WARN),
         (episode("normalization", date(2024, 5, 1), QUARTER[1]), CheckState.WARN),
         (episode("normalization", WRONG, date(2024, 9, 30)), CheckState.WARN),
-        (
-            episode("driver_decomposition", WRONG, date(2024, 9, 30), prior_period_end=str(QUARTER[1])),
-            CheckState.FAIL,
-        ),
+        (episode("driver_decomposition", WRONG, date(2024, 9, 30), prior_period_end=str(QUARTER[1])), CheckState.FAIL),
         (episode("earnings_quality", WRONG, date(2025, 6, 30)), CheckState.FAIL),
         (episode("earnings_quality", WRONG, date(2025, 9, 30)), CheckState.WARN),
     ],

@@ -163,12 +163,7 @@ def test_flags_are_raised_beyond_their_thresholds() -> None:
     loss = quality({**WHOLE, "net_income": 2.0, "operating_cash_flow": -1.0}, WHOLE).answer
     assert (loss["accruals_ratio"], loss["income_quality_ratio"]) == (3.0, -0.5)
     assert loss["piotroski_score"] == 3
-    assert loss["flags"] == [
-        "low_piotroski",
-        "beneish_manipulation_flag",
-        "high_accruals",
-        "negative_income_quality",
-    ]
+    assert loss["flags"] == ["low_piotroski", "beneish_manipulation_flag", "high_accruals", "negative_income_quality"]
 
 
 def test_drivers_by_hand() -> None:

@@ -137,11 +137,7 @@ def a_book(panels: Panels, text: str = WEIGHTS) -> str:
         ("{date}", "1999-12-31", "line 2: date: 1999-12-31 is outside the prices"),
         ("{date}", "2016-03-31", "line 2: date: too few names of the universe have a year of prices"),
         (",core", ",coer", "line 2: mandate: there is no 'coer'; choose one of simple_long_only"),
-        (
-            "0.3,,\n",
-            "-0.3,,\n",
-            "is short, and the mandate core is long-only; correct the sign, or leave mandate",
-        ),
+        ("0.3,,\n", "-0.3,,\n", "is short, and the mandate core is long-only; correct the sign, or leave mandate"),
     ],
 )
 def test_a_book_is_held_against_the_market(old: str, new: str, told: str, panels: Panels, tmp_path: Path) -> None:
@@ -188,10 +184,7 @@ def test_the_tasks_of_a_book_are_found_by_its_name() -> None:
     patterns = tasks_of_book(manifest, "core")
     found = [task for task in tasks if any(fnmatchcase(task, pattern) for pattern in patterns)]
     assert found == [task for task in tasks if "my_core" not in task]
-    assert tasks_of_book(manifest, "core-20240628") == [
-        "*_????-??-??_core-20240628",
-        "*_????-??-??_core-20240628_*",
-    ]
+    assert tasks_of_book(manifest, "core-20240628") == ["*_????-??-??_core-20240628", "*_????-??-??_core-20240628_*"]
     with pytest.raises(InputError, match="no portfolio 'fund'; there are core, my_core"):
         tasks_of_book(manifest, "fund")
     with pytest.raises(InputError, match="it has no user holdings"):

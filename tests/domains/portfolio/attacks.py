@@ -100,8 +100,7 @@ def constrained(task_input: Json) -> dict[str, Json]:
     problem = problem_from(task_input)
     flags = dict.fromkeys(check_limits(problem, np.full(problem.size, 1 / problem.size)), True)
     return exploits.constrained_exploits(task_input) | _yardsticks(
-        task_input,
-        lambda problem, weights: {"weights": named(problem, weights), "constraint_satisfaction": flags},
+        task_input, lambda problem, weights: {"weights": named(problem, weights), "constraint_satisfaction": flags}
     )
 
 

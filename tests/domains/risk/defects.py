@@ -150,10 +150,7 @@ DEFECTS: dict[str, tuple[str, Callable[[Workshop], None]]] = {
             _of("concentrated", "factor_tilted", "mandate_violating"),
         ),
     ),
-    "point_in_time: the volume of another day": (
-        "point_in_time",
-        at("episodes", "risk_identification", _more_volume),
-    ),
+    "point_in_time: the volume of another day": ("point_in_time", at("episodes", "risk_identification", _more_volume)),
     "point_in_time: the volatility of another window": (
         "point_in_time",
         at(

@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.domains.risk.defects import (
-    CHECKS,
-    DEFECTS,
-    OUTPUT,
-    RISK,
-    Row,
-    at,
-    of_kind,
-)
+from tests.domains.risk.defects import CHECKS, DEFECTS, OUTPUT, RISK, Row, at, of_kind
 from tests.edition.conftest import Workshop
 from tests.sampling import THOROUGH, sampled
 

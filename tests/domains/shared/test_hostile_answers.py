@@ -19,8 +19,7 @@ pytestmark = pytest.mark.slow
 NAMES = [subtask.name for subtask in subtasks() if subtask.interactive is None]
 """Cases with a budget are judged against a world; their own tests attack their scorers with one."""
 HEAVY = settings(
-    max_examples=80 if THOROUGH else 10,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    max_examples=80 if THOROUGH else 10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 JUDGED = [(name, profile) for name in NAMES for profile in unproved(name)]
 IMPORTED = [name for name in NAMES if Profile.PAPER in unproved(name)]

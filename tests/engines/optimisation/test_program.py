@@ -21,8 +21,7 @@ def test_terms_land_in_their_rows_and_columns() -> None:
     np.testing.assert_array_equal(program.linear, [11, 2, 0, 0, 0])
     np.testing.assert_array_equal(program.bounds, [1, 1, 2, 2, 2])
     np.testing.assert_array_equal(
-        dense(program.quadratic),
-        [[2, 1, 0, 0, 0], [1, 4, 0, 0, 0], [0, 0, 5, 0, 0], [0, 0, 0, 6, 0], [0, 0, 0, 0, 7]],
+        dense(program.quadratic), [[2, 1, 0, 0, 0], [1, 4, 0, 0, 0], [0, 0, 5, 0, 0], [0, 0, 0, 6, 0], [0, 0, 0, 0, 7]]
     )
     np.testing.assert_array_equal(
         dense(program.matrix),

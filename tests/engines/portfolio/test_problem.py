@@ -29,9 +29,7 @@ PARTS: dict[str, Any] = {
 )
 def test_objectives_are_minimised_in_their_stated_form(objective: Objective, value: float) -> None:
     problem = PortfolioProblem(
-        **{**PARTS, "objective": objective},
-        expected_returns=np.array([0.1, 0.04, 0.02]),
-        risk_aversion=3.0,
+        **{**PARTS, "objective": objective}, expected_returns=np.array([0.1, 0.04, 0.02]), risk_aversion=3.0
     )
     assert problem.value(np.array([0.5, 0.25, 0.25])) == pytest.approx(value, abs=1e-15)
 

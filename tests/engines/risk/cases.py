@@ -40,12 +40,7 @@ def books(n: int = 12) -> st.SearchStrategy[Portfolio]:
     def book(weights: list[float], nav: float, traded: float) -> Portfolio:
         return Portfolio(np.array(weights), 1.0 - float(np.sum(weights)), nav, traded)
 
-    return st.builds(
-        book,
-        st.lists(weight, min_size=n, max_size=n),
-        st.floats(1e5, 1e10),
-        st.floats(0, 1),
-    )
+    return st.builds(book, st.lists(weight, min_size=n, max_size=n), st.floats(1e5, 1e10), st.floats(0, 1))
 
 
 def permuted(universe: MarketSnapshot, order: Integers) -> MarketSnapshot:

@@ -9,15 +9,7 @@ from importlib.util import find_spec
 import pytest
 import pytest_socket
 from tests.faults.hosted import CAUSES, SERVED, TALK, TOOLS, WAITS, served, warm
-from tests.faults.server import (
-    FINAL_FAULTS,
-    MODEL_FAULTS,
-    OVERFLOW,
-    PROVIDER_FAULTS,
-    SUBMIT,
-    closed_port,
-    error,
-)
+from tests.faults.server import FINAL_FAULTS, MODEL_FAULTS, OVERFLOW, PROVIDER_FAULTS, SUBMIT, closed_port, error
 
 from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.model import FREE

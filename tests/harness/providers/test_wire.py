@@ -26,10 +26,7 @@ def test_the_request_is_what_was_asked_for():
         server.ask(choice="submit_answer")
     first, forced = (request.body for request in server.requests)
     assert (first["temperature"], first["seed"], first["max_tokens"], first["model"]) == (0, 7, 321, "tiny")
-    assert first["messages"] == [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "Solve it."},
-    ]
+    assert first["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Solve it."}]
     assert [tool["function"]["name"] for tool in first["tools"]] == [spec.name for spec in TOOLS]
     assert [tool["function"]["description"] for tool in first["tools"]] == [spec.description for spec in TOOLS]
     assert [tool["function"]["parameters"] for tool in first["tools"]] == [dict(spec.parameters) for spec in TOOLS]
@@ -89,12 +86,7 @@ def test_a_turn_that_only_its_words_are_left_of_is_built_anew():
 def test_anthropic_gets_its_signed_thinking_back(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}
-    usage = {
-        "input_tokens": 100,
-        "cache_read_input_tokens": 30,
-        "cache_creation_input_tokens": 20,
-        "output_tokens": 9,
-    }
+    usage = {"input_tokens": 100, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 20, "output_tokens": 9}
     call = {"type": "tool_use", "id": "t1", "name": "get_task_data", "input": {}}
     written = {"type": "input_json_delta", "partial_json": '{"field": "x"}'}
     made = {"id": "m1", "type": "message", "role": "assistant", "model": "claude-x", "content": [], "usage": usage}

@@ -200,11 +200,7 @@ def main(payload):
     ("python", "dependency", "message"),
     [
         (">=3.11", "numpy>=1", None),
-        (
-            ">=3.11",
-            "NumPy >= 999",
-            r"needs NumPy>=999, and .* has \d\S*; a run installs nothing, .*--skill-python",
-        ),
+        (">=3.11", "NumPy >= 999", r"needs NumPy>=999, and .* has \d\S*; a run installs nothing, .*--skill-python"),
         (">=3.11", "no-such-package", r"total.py: needs no-such-package, and .* has none; a run installs nothing"),
         (">=4", "numpy", r"needs Python >=4, .*; name another: --skill-python mine=PATH"),
         (">=3.11", "not a requirement", r"its block of dependencies \(PEP 723\) cannot be read"),

@@ -9,14 +9,7 @@ import pytest
 
 import finskillbench
 from finskillbench.harness.skills.lint import lint
-from finskillbench.harness.skills.loader import (
-    PLACEBO,
-    SKILL_FILE,
-    SkillPackage,
-    curated,
-    load_package,
-    placebo,
-)
+from finskillbench.harness.skills.loader import PLACEBO, SKILL_FILE, SkillPackage, curated, load_package, placebo
 
 SOURCES = Path(finskillbench.__file__).parent
 OURS = sorted(root / SKILL_FILE for package in curated().values() if (root := package.root).is_relative_to(SOURCES))

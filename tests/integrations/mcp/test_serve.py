@@ -156,10 +156,7 @@ def test_over_stdio_a_client_starts_it_and_its_leaving_ends_it(small_edition, tm
 def test_what_cannot_be_served_is_told_in_a_line(small_edition, tmp_path, capsys, monkeypatch) -> None:
     edition, out = str(small_edition.path), str(tmp_path / "run")
     cases = [
-        (
-            ["serve", edition, "pc_rebal_9", "--out", out, "--http", "0"],
-            "unknown task 'pc_rebal_9'; tasks are, ",
-        ),
+        (["serve", edition, "pc_rebal_9", "--out", out, "--http", "0"], "unknown task 'pc_rebal_9'; tasks are, "),
         (["serve", edition, TASK, "--out", out, "--condition", "x", "--http", "0"], "condition 'x' is unknown"),
         (
             ["serve", edition, TASK, "--out", out, "--condition", "self_generated_persistent", "--http", "0"],

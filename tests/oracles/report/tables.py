@@ -28,11 +28,7 @@ def table_2(rows: list[Row], profile: str | None = None, exclude: tuple[str, ...
     table: dict[str, Line] = {}
     for condition in CONDITIONS:
         here = [cell for cell in found if cell.condition == condition]
-        table[condition] = {
-            "mean": _mean(here),
-            "macro": _macro(here),
-            "n": len(here),
-        }
+        table[condition] = {"mean": _mean(here), "macro": _macro(here), "n": len(here)}
         if condition != "no_skill":
             found_pairs = pairs(found, condition)
             table[condition] |= {

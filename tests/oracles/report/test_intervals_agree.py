@@ -62,9 +62,7 @@ def observed(draw: Draw) -> list[Observation]:
 
 
 def frame(observations: list[Observation], group: str = "only") -> pl.DataFrame:
-    return pl.DataFrame(
-        [{"group": group, "cluster": c, "sub_task": s, "difference": v} for c, s, v in observations],
-    )
+    return pl.DataFrame([{"group": group, "cluster": c, "sub_task": s, "difference": v} for c, s, v in observations])
 
 
 def clipped(value: float) -> float:

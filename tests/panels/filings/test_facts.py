@@ -7,12 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from finskillbench.panels.filings.facts import (
-    PANEL_SCHEMA,
-    FactsPanel,
-    build_facts,
-    duration_class,
-)
+from finskillbench.panels.filings.facts import PANEL_SCHEMA, FactsPanel, build_facts, duration_class
 from finskillbench.panels.filings.quarters import FILINGS_SCHEMA, build_filings
 from finskillbench.sources.edgar.companyfacts import FACTS_SCHEMA, EdgarFacts
 from finskillbench.sources.edgar.submissions import FILINGS_SCHEMA as SUBMISSIONS_SCHEMA

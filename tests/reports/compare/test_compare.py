@@ -23,13 +23,7 @@ from finskillbench.reports.compare.sides import RowFilter, SideDimension, make_s
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Table
 
-BEFORE = [
-    row("r1", 0.2),
-    row("r2", 0.4),
-    row("r3", 0.9),
-    row("s1", 1.0, sub_task="stress_testing"),
-    row("gone", 1.0),
-]
+BEFORE = [row("r1", 0.2), row("r2", 0.4), row("r3", 0.9), row("s1", 1.0, sub_task="stress_testing"), row("gone", 1.0)]
 AFTER = [
     row("r1", 0.5, total_output_tokens=30),
     row("r2", 0.4),

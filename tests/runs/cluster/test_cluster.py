@@ -152,11 +152,7 @@ def test_what_cannot_be_done_on_a_cluster_is_told_in_a_line(
 
 @thorough
 def test_what_was_lost_with_two_workers_is_played_once_more_and_the_rows_are_those_of_one_process(
-    edition: Edition,
-    scheduler: str,
-    killing: Callable[[], None],
-    writer: Callable[[Path, float], Any],
-    tmp_path: Path,
+    edition: Edition, scheduler: str, killing: Callable[[], None], writer: Callable[[Path, float], Any], tmp_path: Path
 ) -> None:
     before: list[str] = []
 

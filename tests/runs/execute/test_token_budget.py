@@ -56,13 +56,7 @@ def test_no_episode_goes_beyond_its_budget_by_more_than_a_call_may(edition, tmp_
     with FaultServer(spender) as server:
         options = ModelOptions(base_url=server.url, max_tokens=LIMIT, seed=5)
         rows = run(
-            edition,
-            [SERVED],
-            ["no_skill"],
-            token_budget=BUDGET,
-            turns=20,
-            options=options,
-            out=tmp_path / "run",
+            edition, [SERVED], ["no_skill"], token_budget=BUDGET, turns=20, options=options, out=tmp_path / "run"
         ).rows
     beyond = {task: tokens - BUDGET for task, tokens in spender.generated.items()}
     assert max(beyond.values()) <= (0 if manner != "beyond" else LIMIT)

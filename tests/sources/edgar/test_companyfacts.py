@@ -49,10 +49,7 @@ def test_rows_come_out_as_served(tmp_path: Path) -> None:
 
 def test_gzip_is_read_and_only_wanted_tags_are_kept(tmp_path: Path) -> None:
     facts = {
-        "us-gaap": {
-            "Revenues": {"units": {"USD": [row()]}},
-            "Goodwill": {"units": {"USD": [row(start=...)]}},
-        },
+        "us-gaap": {"Revenues": {"units": {"USD": [row()]}}, "Goodwill": {"units": {"USD": [row(start=...)]}}},
         "invest": {},
         "ifrs-full": {"_stripped": True},
     }

@@ -210,10 +210,7 @@ def test_a_name_that_stopped_trading_is_not_usable(spoiled: Path) -> None:
         load_market(spoiled)
 
 
-@pytest.mark.parametrize(
-    ("folder", "name"),
-    [("prices", "NOONE.csv"), ("statements_derived", "NOONE.json")],
-)
+@pytest.mark.parametrize(("folder", "name"), [("prices", "NOONE.csv"), ("statements_derived", "NOONE.json")])
 def test_a_file_of_an_unknown_ticker_is_refused(spoiled: Path, folder: str, name: str) -> None:
     some = next((spoiled / folder).iterdir())
     shutil.copy(some, spoiled / folder / name)

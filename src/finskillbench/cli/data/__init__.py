@@ -9,8 +9,7 @@ from finskillbench.cli.display import console
 from finskillbench.cli.groups import ExtensibleGroup
 
 app = typer.Typer(
-    cls=ExtensibleGroup,
-    help="Fetch, build, describe, validate, compare and import editions of the benchmark.",
+    cls=ExtensibleGroup, help="Fetch, build, describe, validate, compare and import editions of the benchmark."
 )
 app.command("build", epilog=build.BUILD_EXAMPLE)(build.build)
 app.command("catalog", epilog=build.CATALOG_EXAMPLE)(build.catalog)

@@ -75,11 +75,7 @@ def import_release(
 VALIDATE_EXAMPLE = "Example: finskillbench data validate editions/seven"
 
 
-def validate(
-    edition: EditionArgument,
-    suite: PartOfEdition = None,
-    as_json: JsonOutput = None,
-) -> None:
+def validate(edition: EditionArgument, suite: PartOfEdition = None, as_json: JsonOutput = None) -> None:
     """Check an edition: its panels, and every label against its proof. Exit code 1 if a check fails.
 
     The result is saved in your state folder under the digest of the edition; `run` and `score` print it.
@@ -134,8 +130,7 @@ def build(
     cluster: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS",
-            help="Scheduler of a Dask cluster that builds the labels, such as tcp://host:8786.",
+            metavar="ADDRESS", help="Scheduler of a Dask cluster that builds the labels, such as tcp://host:8786."
         ),
     ] = None,
 ) -> None:

@@ -62,9 +62,7 @@ Subtasks = Annotated[
 Limit = Annotated[
     int | None,
     typer.Option(
-        min=1,
-        max=console.LARGEST,
-        help="First episodes of each subtask. Default: the number in the full-run protocol.",
+        min=1, max=console.LARGEST, help="First episodes of each subtask. Default: the number in the full-run protocol."
     ),
 ]
 Sample = Annotated[
@@ -91,16 +89,13 @@ Epochs = Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats o
 MaxConcurrency = Annotated[
     int | None,
     typer.Option(
-        min=1,
-        help="Concurrent episodes per model; fewer under its rate limits. Default: 64, or 1,000 with --batch.",
+        min=1, help="Concurrent episodes per model; fewer under its rate limits. Default: 64, or 1,000 with --batch."
     ),
 ]
 RunFolder = Annotated[
     Path | None,
     typer.Option(
-        parser=console.out_path,
-        metavar="PATH",
-        help="Run folder. Default: a folder in runs/ named after the options.",
+        parser=console.out_path, metavar="PATH", help="Run folder. Default: a folder in runs/ named after the options."
     ),
 ]
 BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Address of an OpenAI-compatible server.")]
@@ -113,8 +108,7 @@ Prices = Annotated[
     ),
 ]
 MaxCost = Annotated[
-    float | None,
-    typer.Option(min=0, metavar="USD", help="Hard limit on the total cost of the run folder."),
+    float | None, typer.Option(min=0, metavar="USD", help="Hard limit on the total cost of the run folder.")
 ]
 Skills = Annotated[
     list[str] | None,

@@ -42,15 +42,13 @@ class RunOptions(ConditionOptions):
         list[str] | None,
         typer.Option(
             help="baseline/NAME, provider/name such as openai/gpt-4o, or package.module:name of your model or agent; "
-            "repeatable. Default: the four baselines.",
+            "repeatable. Default: the four baselines."
         ),
     ] = None
     seed: Annotated[
         int,
         typer.Option(
-            min=0,
-            max=console.LARGEST,
-            help="Random seed; repeat r sends seed + r to providers that accept one.",
+            min=0, max=console.LARGEST, help="Random seed; repeat r sends seed + r to providers that accept one."
         ),
     ] = 0
     max_concurrency: MaxConcurrency = None
@@ -58,8 +56,7 @@ class RunOptions(ConditionOptions):
     base_url: BaseUrl = None
     max_tokens: Annotated[int, typer.Option(min=1, max=10**9, help="Maximum output tokens per call.")] = 8_192
     request_timeout: Annotated[
-        float,
-        typer.Option(min=1, max=10**6, metavar="SECONDS", help="A request fails after this time without data."),
+        float, typer.Option(min=1, max=10**6, metavar="SECONDS", help="A request fails after this time without data.")
     ] = 600.0
     attempt_timeout: Annotated[
         float | None,
@@ -71,22 +68,19 @@ class RunOptions(ConditionOptions):
         ),
     ] = None
     reasoning_effort: Annotated[
-        str | None,
-        typer.Option(metavar="EFFORT", help="Effort of reasoning models, such as low, medium or high."),
+        str | None, typer.Option(metavar="EFFORT", help="Effort of reasoning models, such as low, medium or high.")
     ] = None
     temperature: Annotated[float, typer.Option(min=0, max=2, help="Sent to models that accept one.")] = 0.0
     model_args: Annotated[
         str | None,
         typer.Option(
-            metavar="JSON",
-            help="Further call settings, or arguments of Inspect's model, such as '{\"top_p\": 0.9}'.",
+            metavar="JSON", help="Further call settings, or arguments of Inspect's model, such as '{\"top_p\": 0.9}'."
         ),
     ] = None
     prices: Prices = None
     max_cost: MaxCost = None
     batch: Annotated[
-        bool,
-        typer.Option("--batch", help="Use the provider's batch interface: cheaper, but a turn takes up to a day."),
+        bool, typer.Option("--batch", help="Use the provider's batch interface: cheaper, but a turn takes up to a day.")
     ] = False
     response_cache: Annotated[
         Path | None,
@@ -105,8 +99,7 @@ class RunOptions(ConditionOptions):
         ),
     ] = None
     limit_for: Annotated[
-        list[str] | None,
-        typer.Option(metavar="CONDITION=N", help="Override --limit for this condition; repeatable."),
+        list[str] | None, typer.Option(metavar="CONDITION=N", help="Override --limit for this condition; repeatable.")
     ] = None
     shard: Annotated[
         str | None,

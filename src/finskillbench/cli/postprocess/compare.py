@@ -25,6 +25,7 @@ Examples:
   finskillbench compare runs/main runs/branch --fail-under headline=0.6 --fail-on-regression"""
 
 
+# Longer than a screen: each option is a parameter with its help text.
 def compare(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN_A [RUN_B]", help="Two run folders; with --compare, one or more.")

@@ -39,6 +39,7 @@ _ALL = 2**31
 """Exceeds the number of trajectories in any cell of a page."""
 
 
+# Longer than a screen: each option is a parameter with its help text.
 def report_command(
     runs: Annotated[
         list[Path],
@@ -101,12 +102,10 @@ def report_command(
         typer.Option(metavar="FILE", help="Output of data validate EDITION --json, for the page and the pack."),
     ] = None,
     audit: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Output of audit EDITION --json, for the page and the pack."),
+        Path | None, typer.Option(metavar="FILE", help="Output of audit EDITION --json, for the page and the pack.")
     ] = None,
     criteria: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Acceptance criteria, in TOML (docs/validation-pack.md)."),
+        Path | None, typer.Option(metavar="FILE", help="Acceptance criteria, in TOML (docs/validation-pack.md).")
     ] = None,
     fail_under: Annotated[
         list[str] | None,

@@ -151,11 +151,7 @@ def _keys(value: object) -> set[str]:
 
 
 def examine_definitions(
-    episode: Episode,
-    known: Mapping[str, Any],
-    findings: Findings,
-    *,
-    needed: Iterable[str] | None = None,
+    episode: Episode, known: Mapping[str, Any], findings: Findings, *, needed: Iterable[str] | None = None
 ) -> None:
     """Check that stated definitions equal the engine's and that no needed definition is missing.
 

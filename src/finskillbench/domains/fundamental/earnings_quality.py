@@ -171,11 +171,7 @@ def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Scor
     expected = truth.expected_output
     figures = _figures(answer, expected)
     ratios = mean([figures[name] for name in _EVIDENCE if name in figures])
-    parts = {
-        "signals": _signals(answer, expected),
-        "ratios": ratios,
-        "flags": _flags_earned(answer, expected, figures),
-    }
+    parts = {"signals": _signals(answer, expected), "ratios": ratios, "flags": _flags_earned(answer, expected, figures)}
     flag = as_boolean(expected.get("beneish_flag"))
     if "beneish_m_score" in figures:
         parts["beneish"] = figures["beneish_m_score"] * (

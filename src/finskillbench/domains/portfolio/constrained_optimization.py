@@ -71,8 +71,7 @@ class ConstraintSatisfaction(Answer):
     )
     sector_limits: bool = Field(description="true if every sector's total weight is within its limit.")
     min_position: bool | None = Field(
-        None,
-        description="true if every weight is 0 or at least min_position; only if the task sets min_position.",
+        None, description="true if every weight is 0 or at least min_position; only if the task sets min_position."
     )
     min_names: bool | None = Field(
         None, description="true if there are at least the minimum number of holdings; only if the task sets min_names."

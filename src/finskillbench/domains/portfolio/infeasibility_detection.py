@@ -48,9 +48,7 @@ from finskillbench.domains.portfolio.objects.conflicts import (
 )
 from finskillbench.domains.portfolio.optimality import margin
 from finskillbench.domains.portfolio.proofs import Recheck
-from finskillbench.engines.optimisation.certified import (
-    ACCEPTED_VIOLATION,
-)
+from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION
 from finskillbench.engines.portfolio.formulation import PortfolioAim, PortfolioGoal, formulate_portfolio
 from finskillbench.engines.portfolio.mandates import feasibility
 from finskillbench.engines.portfolio.mandates.feasibility import least_attainable

@@ -175,12 +175,7 @@ def _task_id(month: MonthEnd, tier_name: str, objective: Objective) -> str:
 
 
 def _task(
-    context: BuildContext,
-    objects: PortfolioObjects,
-    month: MonthEnd,
-    tier_name: str,
-    objective: Objective,
-    draw: int,
+    context: BuildContext, objects: PortfolioObjects, month: MonthEnd, tier_name: str, objective: Objective, draw: int
 ) -> BuiltTask | None:
     tier, rules = objects.settings["tiers"][tier_name], objects.settings["rebalancing"]
     share = min(tier["listed"], _MOST_NAMES / len(month.tickers))

@@ -108,13 +108,7 @@ def _task(
     origin = {"kind": "composed", "template": mandate.template}
     return BuiltTask(
         Episode(task_id, SKILL, NAME, month.as_of, difficulty, task_input, prompt),
-        Truth(
-            task_id,
-            NAME,
-            {"optimizer_call": mandate.call},
-            {"required_parameters": sorted(mandate.call)},
-            origin,
-        ),
+        Truth(task_id, NAME, {"optimizer_call": mandate.call}, {"required_parameters": sorted(mandate.call)}, origin),
         {**origin, "effective_parameters": parameters},
     )
 

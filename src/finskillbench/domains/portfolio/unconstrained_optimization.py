@@ -94,10 +94,7 @@ def _task(
     rng = context.generator(NAME, month.as_of, objective, variant)
     month = month.of_list(rng, float(rng.uniform(*_SHARES)))
     aversion = float(rng.choice(objects.settings["unconstrained_risk_aversions"]))
-    task_input: UnconstrainedInput = {
-        **market_fields(month, objective, aversion),
-        "constraints": {"long_only": True},
-    }
+    task_input: UnconstrainedInput = {**market_fields(month, objective, aversion), "constraints": {"long_only": True}}
     task_input["conventions"] = portfolio_conventions(task_input)
     problem = month_problem(month, task_input)
     best = optimise(problem)

@@ -32,6 +32,18 @@ def largest(values: Mapping[str, float]) -> tuple[str, float]:
     return name, values[name]
 
 
+def exposures_by_weight(data: Mapping[str, Any]) -> list[tuple[str, str, float, float]]:
+    """Return Herfindahl index, largest name and largest sector by weight alone, as rows of `exposure_answer`."""
+    weights, _ = weights_and_cash(data)
+    found = [("concentration", "portfolio", math.fsum(weight**2 for weight in weights.values()))]
+    if weights:
+        sizes = {name: abs(weight) for name, weight in weights.items()}
+        sectors = by_sector(weights, data["sector_mapping"])
+        found += [("single_name", *largest(sizes)), ("sector_concentration", *largest(sectors))]
+    found.sort(key=lambda exposure: -exposure[2])
+    return [(kind, subject, size, size) for kind, subject, size in found]
+
+
 def monitor_by_weights(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the verdicts that follow from weights and trades; limits that need betas or a covariance are omitted."""
     weights, cash = weights_and_cash(data)

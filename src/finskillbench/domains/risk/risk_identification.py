@@ -187,9 +187,8 @@ def _certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput
         part and at == 0 and _magnitude(item) * (1 + TOLERANCE) >= _magnitude(expected[0])
         for item, part, at in zip(expected, credit, places, strict=True)
     )
-    ranks = all(
-        item.get("rank") is None or as_number(item["rank"]) == place for place, item in enumerate(answered, start=1)
-    )
+    ranked_as = ((item.get("rank"), place) for place, item in enumerate(answered, start=1))
+    ranks = all(rank is None or as_number(rank) == place for rank, place in ranked_as)
     value = clip(2.0 * earned / math.fsum(discounts) - 1.0)
     value *= (DISORDER + (1 - DISORDER) * order) * (1.0 if top else TOP_MISSED) * (1.0 if ranks else RANKS)
     return Score(value, {"credit": credit, "given": len(answered), "order": order, "top": top, "ranks": ranks})
@@ -255,10 +254,8 @@ def _magnitude(item: Mapping[str, Any]) -> float:
 
 
 def _score(predicted: _Items, expected: _Items, gains: Sequence[float], ideal: Sequence[float]) -> Score:
-    kinds = [
-        [kind for item in side if (kind := as_text(item.get("type"))) is not None] for side in (predicted, expected)
-    ]
-    shared = overlap(*kinds)
+    kinds = ([as_text(item.get("type")) for item in side] for side in (predicted, expected))
+    shared = overlap(*([kind for kind in side if kind is not None] for side in kinds))
     recall, precision = ratio_or_zero(shared, len(expected)), ratio_or_zero(shared, len(predicted))
     ndcg = _ratio(gains, ideal)
     value = 0.4 * recall + 0.3 * precision + 0.3 * ndcg
@@ -358,23 +355,6 @@ def _examine(label: Label[IdentificationInput], findings: Findings) -> None:
     findings.expect(worded, label.truth.task_id, "an exposure has no detail")
 
 
-def _no_skill_answer(data: Mapping[str, Any]) -> JsonObject:
-    """Report largest name, largest sector and Herfindahl index by weight alone."""
-    weights, _ = no_skill_baseline.weights_and_cash(data)
-    found = [("concentration", "portfolio", math.fsum(weight**2 for weight in weights.values()))]
-    if weights:
-        sizes = {name: abs(weight) for name, weight in weights.items()}
-        found += [
-            ("single_name", *no_skill_baseline.largest(sizes)),
-            (
-                "sector_concentration",
-                *no_skill_baseline.largest(no_skill_baseline.by_sector(weights, data["sector_mapping"])),
-            ),
-        ]
-    found.sort(key=lambda exposure: -exposure[2])
-    return exploits.exposure_answer([(kind, subject, size, size) for kind, subject, size in found])
-
-
 _USUAL = (
     ("concentration", "portfolio", 0.08, 0.08),
     ("sector_concentration", "Technology", 0.06, 0.3),
@@ -406,7 +386,10 @@ SUBTASK: Subtask[IdentificationInput, RiskObjects] = Subtask(
         description=("detail",),
     ),
     baselines=Baselines(
-        no_skill=Naive(("portfolio", "sector_mapping"), _no_skill_answer),
+        no_skill=Naive(
+            ("portfolio", "sector_mapping"),
+            lambda data: exploits.exposure_answer(no_skill_baseline.exposures_by_weight(data)),
+        ),
         trivial=Naive((), lambda data: exploits.exposure_answer(_USUAL)),
         heuristic="weights times a usual volatility",
     ),

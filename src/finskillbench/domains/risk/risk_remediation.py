@@ -208,10 +208,7 @@ def _task(pair: RemediationPair) -> BuiltTask:
         "total_turnover": turnover_of(trades),
         "post_trade_compliant": remedy.compliant,
     }
-    verification = {
-        **_bounds(pair),
-        **planted_facts(case),
-    }
+    verification = {**_bounds(pair), **planted_facts(case)}
     return BuiltTask(
         episode,
         Truth(episode.task_id, NAME, label, verification, _proof(episode, pair, trades)),

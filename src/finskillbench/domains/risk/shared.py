@@ -24,9 +24,7 @@ SKILL = "risk_management"
 PRECISION = "Give every number with at least 6 decimals."
 """Part of every prompt: the printed input shows only three significant figures."""
 
-BENCHMARK = {
-    "benchmark": f"benchmark_weights are {RULE}",
-}
+BENCHMARK = {"benchmark": f"benchmark_weights are {RULE}"}
 """Definition of the benchmark, for every task that has one."""
 CONVENTIONS = {
     **BENCHMARK,

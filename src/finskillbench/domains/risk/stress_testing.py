@@ -326,12 +326,7 @@ def _task(case: StressCase) -> BuiltTask:
             prompt,
             {"scenario_type": scenario["type"], "scenario": scenario["scenario_id"]},
         ),
-        Truth(
-            task_id,
-            NAME,
-            label,
-            planted_facts(of),
-        ),
+        Truth(task_id, NAME, label, planted_facts(of)),
         {
             "kind": "rederived",
             "decisions": case.decisions,

@@ -240,10 +240,7 @@ class ImportReport:
         return lines
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "summary": self.summary(),
-            "episodes": [_row(episode) for episode in self.episodes],
-        }
+        return {"summary": self.summary(), "episodes": [_row(episode) for episode in self.episodes]}
 
 
 def _row(episode: EpisodeImport) -> dict[str, Any]:

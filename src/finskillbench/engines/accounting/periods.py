@@ -42,12 +42,7 @@ YEAR_APART = (350, 380)
 _NOMINAL = {QUARTER_APART: 91, YEAR_APART: 365}
 
 _FORMS: Mapping[str, Duration] = MappingProxyType(
-    {
-        "10-Q": Duration.QUARTERLY,
-        "10-K": Duration.ANNUAL,
-        "20-F": Duration.ANNUAL,
-        "40-F": Duration.ANNUAL,
-    }
+    {"10-Q": Duration.QUARTERLY, "10-K": Duration.ANNUAL, "20-F": Duration.ANNUAL, "40-F": Duration.ANNUAL}
 )
 
 

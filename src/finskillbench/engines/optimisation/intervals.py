@@ -9,13 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
-from finskillbench.engines.optimisation.branching import (
-    TIE,
-    Branch,
-    BranchAndBound,
-    Relaxation,
-    relaxation,
-)
+from finskillbench.engines.optimisation.branching import TIE, Branch, BranchAndBound, Relaxation, relaxation
 from finskillbench.engines.optimisation.certified import (
     Certified,
     InfeasibleError,

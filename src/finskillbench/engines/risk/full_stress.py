@@ -36,11 +36,11 @@ PNL: Mapping[str, str] = {
 """Definitions of the P&L, shown to agents."""
 MISSING_BETAS = {
     "missing_betas": "a name that factor_exposures lacks has, for each factor, the mean beta of the names of its "
-    "sector that have betas, weighted by their benchmark_weights",
+    "sector that have betas, weighted by their benchmark_weights"
 }
 MISSING_SENSITIVITIES = {
     "missing_sensitivities": "a sector that sector_sensitivities lacks has the sensitivity of the sector that "
-    "sector_proxies names for it",
+    "sector_proxies names for it"
 }
 OPTIONS = {
     "option_overlay": "the P&L also has the portfolio's puts on the market, revalued at once and in full: sum of "
@@ -55,13 +55,13 @@ LIQUIDITY = {
     "liquidation": "the P&L also has the cost of closing every holding, as a loss: sum of |weight_i| x "
     "spread_widening_bp / 20000 x max(1, sqrt(days_i)), days_i = |weight_i| x total_nav / "
     f'({PARTICIPATION:g} x average_daily_volume_usd_i); by_factor has it as one entry "{LIQUIDATION}", by_sector in '
-    "the sectors of the holdings",
+    "the sectors of the holdings"
 }
 CORRELATION = {
     "stressed_var_pct": f"one-day VaR at 99 % before closing, a positive decimal of NAV: {Z} x sqrt(x'S x / "
     f"{SESSIONS}); x_i = weight_i of every name of the universe, where there are puts + benchmark_weights_i x sum of "
     "notional x delta, delta = -N(-d1) at today's index and implied_volatility; S is covariance_matrix with its "
-    "volatilities and each correlation c replaced by c + correlation_shift x (1 - c)",
+    "volatilities and each correlation c replaced by c + correlation_shift x (1 - c)"
 }
 """Definitions of optional parts of a portfolio or scenario."""
 

@@ -87,10 +87,7 @@ class Constraint:
         if self.kind in (ConstraintKind.LONG_ONLY, ConstraintKind.POSITION_LIMIT_MIN):
             return (-math.inf if self.value is None else self.value), math.inf
         highest = self.maximum if self.value is None else self.value
-        return (
-            -math.inf if self.minimum is None else self.minimum,
-            math.inf if highest is None else highest,
-        )
+        return (-math.inf if self.minimum is None else self.minimum, math.inf if highest is None else highest)
 
     def to_json(self) -> dict[str, Any]:
         """Return the task's JSON with the definition."""

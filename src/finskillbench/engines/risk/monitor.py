@@ -62,11 +62,7 @@ def check_constraints(
     columns = mandate.columns
     return tuple(
         ConstraintCheck(
-            constraint.kind,
-            float(value),
-            float(over),
-            bool(over <= tolerance),
-            _worst(constraint, batch, tolerance),
+            constraint.kind, float(value), float(over), bool(over <= tolerance), _worst(constraint, batch, tolerance)
         )
         for constraint, value, over in zip(mandate.constraints, values[0, columns], excess[0, columns], strict=True)
     )

@@ -62,10 +62,7 @@ def scenario_from(data: object) -> Scenario:
     if kind not in KINDS:
         raise InputError(f"stress_scenario: type must be one of {', '.join(KINDS)}, not {describe_value(kind)}")
     shocks, sensitivities = (mapping(scenario, field) for field in ("factor_shocks", "sector_sensitivities"))
-    for field, table, known in (
-        ("factor_shocks", shocks, FACTORS),
-        ("sector_sensitivities", sensitivities, SECTORS),
-    ):
+    for field, table, known in (("factor_shocks", shocks, FACTORS), ("sector_sensitivities", sensitivities, SECTORS)):
         unknown = sorted(str(key) for key in set(table) - set(known))
         if unknown:
             raise InputError(f"stress_scenario: {field} names {listed(unknown[:5])}; known: {', '.join(known)}")

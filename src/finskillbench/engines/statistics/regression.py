@@ -44,12 +44,7 @@ class RollingFit:
 
 
 def rolling_ols(
-    y: Floats,
-    x: Floats,
-    window: int = WINDOW,
-    min_obs: int = MIN_OBSERVATIONS,
-    *,
-    rows: Integers | None = None,
+    y: Floats, x: Floats, window: int = WINDOW, min_obs: int = MIN_OBSERVATIONS, *, rows: Integers | None = None
 ) -> RollingFit:
     """Regress each column of y on x and a constant, over trailing windows of rows.
 

@@ -28,11 +28,7 @@ from finskillbench.harness.model import Message, Stop, ToolCall, ToolSpec, Usage
 from finskillbench.scoring.values import is_array, is_object
 
 _MAX_DEPTH = 64
-_STOPS: dict[str, Stop] = {
-    "max_tokens": "max_tokens",
-    "model_length": "context_overflow",
-    "content_filter": "refused",
-}
+_STOPS: dict[str, Stop] = {"max_tokens": "max_tokens", "model_length": "context_overflow", "content_filter": "refused"}
 
 
 def to_chat(messages: Sequence[Message]) -> list[ChatMessage]:

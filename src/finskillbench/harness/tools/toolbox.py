@@ -281,10 +281,7 @@ class Toolbox:
         return self._initial_fields if self._state is None else {**self._initial_fields, **self._state.fields}
 
     async def _run_script(
-        self,
-        script_path: str,
-        input_data: dict[str, Any] | None = None,
-        inject_task_fields: Sequence[str] = (),
+        self, script_path: str, input_data: dict[str, Any] | None = None, inject_task_fields: Sequence[str] = ()
     ) -> dict[str, Any]:
         if not self._loaded:
             raise ToolError("no skill is loaded; load one first", available=self.loadable)

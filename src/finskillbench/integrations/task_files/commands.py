@@ -28,6 +28,7 @@ Examples:
   finskillbench export-tasks editions/seven out/tasks --limit 5 --format harbor"""
 
 
+# Longer than a screen: each option is a parameter with its help text.
 @EXPORT_TASKS.command(epilog=EXPORT_TASKS_EXAMPLE)
 def export_tasks_command(
     edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
@@ -35,8 +36,7 @@ def export_tasks_command(
     condition: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
-            help="no_skill, curated, docs_only or placebo. Default: that of --skills, or no_skill.",
+            metavar="NAME", help="no_skill, curated, docs_only or placebo. Default: that of --skills, or no_skill."
         ),
     ] = None,
     skills: Annotated[
@@ -56,8 +56,7 @@ def export_tasks_command(
     image: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME",
-            help="Base image of Harbor tasks; for our scripts one that has finskillbench installed.",
+            metavar="NAME", help="Base image of Harbor tasks; for our scripts one that has finskillbench installed."
         ),
     ] = None,
 ) -> None:
@@ -134,8 +133,7 @@ def score_submissions(
         ),
     ] = None,
     jobs: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of the Harbor job that ran the exported tasks."),
+        Path | None, typer.Option(metavar="DIR", help="Folder of the Harbor job that ran the exported tasks.")
     ] = None,
 ) -> None:
     """Score submitted answers under every profile.
@@ -208,10 +206,7 @@ def _score_export(imported: Iterator[Row], out: Path) -> list[str]:
     write_rows(out, frame)
     missing = sum(row.answer_digest is None for row in rows)
     counted = _counted(Counter(row.status.value for row in rows))
-    return [
-        str(report(frame)),
-        f"{len(rows)} episodes: {counted}" + (f" ({missing} unanswered: 0)" if missing else ""),
-    ]
+    return [str(report(frame)), f"{len(rows)} episodes: {counted}" + (f" ({missing} unanswered: 0)" if missing else "")]
 
 
 def _counted(statuses: Counter[str]) -> str:

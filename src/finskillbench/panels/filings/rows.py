@@ -248,12 +248,7 @@ class PeriodTable:
     """
 
     def __init__(
-        self,
-        frame: pl.DataFrame,
-        subject: Sequence[str],
-        later: Sequence[str],
-        *,
-        together: bool = False,
+        self, frame: pl.DataFrame, subject: Sequence[str], later: Sequence[str], *, together: bool = False
     ) -> None:
         frame = sorted_by(frame, (*subject, *later))
         self.companies = runs_by_name(frame["symbol"])

@@ -95,10 +95,7 @@ def refuse_short_series(market: MarketData) -> None:
     if not days:
         return  # `trading_sessions` reports missing prices
     end = last_full_year(days)[-1]
-    for series, table, allowed in (
-        ("factors", market.factors, 0),
-        (SERIES, market.macro.get(SERIES), MAX_AGE_DAYS),
-    ):
+    for series, table, allowed in (("factors", market.factors, 0), (SERIES, market.macro.get(SERIES), MAX_AGE_DAYS)):
         last = table["date"].max() if table is not None else None
         if not isinstance(last, date) or last + timedelta(days=allowed) >= end:
             continue  # long enough, or absent, which its own panel reports

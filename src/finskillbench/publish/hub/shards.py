@@ -14,7 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from finskillbench.domains import Subtask, by_method, subtask_named
+from finskillbench.domains import find_subtask
 from finskillbench.domains.tables import refers_to_table
 from finskillbench.edition.load import Edition
 from finskillbench.edition.store import CANARY
@@ -141,7 +141,7 @@ def _split(rows: Iterable[dict[str, Any]], most: int) -> Iterator[list[dict[str,
 
 
 def _episode(episode: Episode) -> dict[str, Any]:
-    subtask = _registered(episode.sub_task)
+    subtask = find_subtask(episode.sub_task)
     schema = None if subtask is None else _json(subtask.answer.model_json_schema())
     return {
         "canary": CANARY,
@@ -167,16 +167,6 @@ def _truth(truth: Truth) -> dict[str, Any]:
         "verification": _json(truth.verification),
         "proof": _json(truth.proof),
     }
-
-
-def _registered(name: str) -> Subtask | None:
-    """Return the subtask of an episode; None for an unregistered one of an imported release."""
-    for find in (subtask_named, by_method):
-        try:
-            return find(name)
-        except InputError:
-            continue
-    return None
 
 
 def _named(value: object) -> Iterator[str]:

@@ -69,10 +69,7 @@ def limits_chapter() -> Chapter:
 
 
 def warnings_of(
-    results: Results,
-    runs: Sequence[RunRows],
-    editions: Mapping[str, Edition | str],
-    reports: Sequence[EditionReport],
+    results: Results, runs: Sequence[RunRows], editions: Mapping[str, Edition | str], reports: Sequence[EditionReport]
 ) -> Iterator[str]:
     """Yield warnings on this evidence, for the cover."""
     if results.rows["program"].all():

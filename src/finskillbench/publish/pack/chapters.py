@@ -180,10 +180,7 @@ class EditionReport:
 
 
 def reports_on(
-    results: Results,
-    editions: Mapping[str, Edition | str],
-    checks: CheckReport | None,
-    audit: CheckReport | None,
+    results: Results, editions: Mapping[str, Edition | str], checks: CheckReport | None, audit: CheckReport | None
 ) -> tuple[EditionReport, EditionReport]:
     """Compare validation and audit with the checks that apply to the editions, or else to the rows' domains."""
     known = [edition for edition in editions.values() if isinstance(edition, Edition)]

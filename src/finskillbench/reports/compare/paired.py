@@ -76,10 +76,7 @@ def make_pairs(sides: Sides) -> Paired:
         b.rename({"score": "treated", "program": "b_program"})
         .drop([name for name in shared_columns if name != "program"])
         .join(
-            a.select(*keys, "program", *_resources("a"), reference="score"),
-            on=keys,
-            how="inner",
-            maintain_order="left",
+            a.select(*keys, "program", *_resources("a"), reference="score"), on=keys, how="inner", maintain_order="left"
         )
         .with_columns(
             program=pl.col("program") & pl.col("b_program"), difference=pl.col("treated") - pl.col("reference")

@@ -98,11 +98,7 @@ _HEAT_LABELS, _CELL, _HEAT_TALL, _SLANT = 220, 62, 30, 112
 
 
 def draw_heat(
-    rows: Sequence[str],
-    columns: Sequence[str],
-    values: Sequence[Sequence[float | None]],
-    *,
-    differences: bool,
+    rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float | None]], *, differences: bool
 ) -> Drawing:
     """Draw `values` row by row, as wide as needed; None is an empty cell with "n/a"."""
     drawing = Drawing(_HEAT_LABELS + _CELL * len(columns) + 90, _SLANT + _HEAT_TALL * len(rows) + 8)

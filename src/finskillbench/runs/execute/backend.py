@@ -13,12 +13,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from finskillbench.domains import by_method, subtask_named
-from finskillbench.domains.base import Subtask
+from finskillbench.domains import find_subtask
 from finskillbench.domains.interactive import InteractiveState
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode
-from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, play_episode
 from finskillbench.harness.allowance import DEFAULT_ALLOWANCE, Allowance
 from finskillbench.harness.conditions import Mount
@@ -62,21 +60,11 @@ def prepare_episode(edition: Edition, episode: Episode) -> PreparedEpisode:
 
     Raises `EditionError` if the panels cannot be read or the texts exceed the length of a prompt.
     """
-    subtask = _subtask(episode.sub_task)
+    subtask = find_subtask(episode.sub_task)
     prompt = task_prompt(episode, subtask.answer if subtask is not None else None)
     return PreparedEpisode(
         episode, prompt, edition.full_input(episode), lambda: edition.open_interactive_state(episode)
     )
-
-
-def _subtask(name: str) -> Subtask | None:
-    """Return the subtask of an episode; None for an imported episode whose name is not registered."""
-    for find in (subtask_named, by_method):
-        try:
-            return find(name)
-        except InputError:
-            continue
-    return None
 
 
 CACHED_EPISODES = 512

@@ -344,9 +344,7 @@ def _configured(model: str | Participant | ModelConfig) -> ModelConfig:
 
 
 def make_models(
-    models: Sequence[str | Participant | ModelConfig],
-    options: ModelOptions,
-    limits: RunLimits = DEFAULT_LIMITS,
+    models: Sequence[str | Participant | ModelConfig], options: ModelOptions, limits: RunLimits = DEFAULT_LIMITS
 ) -> dict[ModelKey, Participant]:
     """Create the models and agents of a run, in the given order, without any network call.
 

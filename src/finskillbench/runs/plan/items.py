@@ -25,10 +25,7 @@ from finskillbench.runs.store.version import file_name
 
 
 def choose_episodes(
-    episodes: Sequence[Episode],
-    limit: int | None = None,
-    sample: int | None = None,
-    tasks: Sequence[str] | None = None,
+    episodes: Sequence[Episode], limit: int | None = None, sample: int | None = None, tasks: Sequence[str] | None = None
 ) -> tuple[Episode, ...]:
     """Choose the first `limit` episodes of each subtask, a sample of these, or named tasks, in the order of `episodes`.
 

@@ -105,7 +105,7 @@ def parse_prices(path: Path, *, start: date = DEFAULT_START, problems: Problems 
     complete = {"open", "high", "low", "volume"} <= set(values)
     frame = pl.DataFrame({"date": dates, **values}).filter(inside)
     frame = frame.with_columns(
-        *(pl.lit(None, dtype=pl.Float64).alias(name) for name in _ORDER if name not in frame.columns),
+        *(pl.lit(None, dtype=pl.Float64).alias(name) for name in _ORDER if name not in frame.columns)
     ).with_columns(pl.when(pl.col(name) > 0).then(pl.col(name)).alias(name) for name in ("open", "high", "low"))
     # Dates increase, so only rows at the front are omitted.
     first_line = table.first_line + len(dates) - frame.height

@@ -17,10 +17,7 @@ from finskillbench.episode import Episode, Prompt, Truth
 from finskillbench.findings import Findings
 
 INPUT: dict[str, Any] = {
-    "portfolio": {
-        "holdings": [{"symbol": "A", "weight": 0.8}, {"symbol": "B", "weight": 0.2}],
-        "cash_weight": 0.0,
-    },
+    "portfolio": {"holdings": [{"symbol": "A", "weight": 0.8}, {"symbol": "B", "weight": 0.2}], "cash_weight": 0.0},
     "mandate": {"constraints": [{"type": "long_only"}, {"type": "position_limit_max", "value": 0.7}]},
     "sector_mapping": {"A": "Energy", "B": "Technology"},
     "violations": ["position_limit_max"],

@@ -59,12 +59,7 @@ def _real_name(scenario: Json, label: Json) -> None:
 
 
 @pytest.mark.parametrize(
-    ("defect", "told"),
-    [
-        (_deeper, "equities move"),
-        (_rally, "which is no stress"),
-        (_real_name, "never went through"),
-    ],
+    ("defect", "told"), [(_deeper, "equities move"), (_rally, "which is no stress"), (_real_name, "never went through")]
 )
 def test_a_planted_defect_is_found_at_its_episode_and_nothing_else(
     cases: list[tuple[Episode, Truth]], panels: Panels, defect: Callable[[Json, Json], None], told: str

@@ -92,13 +92,7 @@ def test_another_turnover_than_that_of_the_trades_costs_a_third(stated: float | 
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"action": "buy"},
-        {"action": None},
-        {"target_weight": 0.4},
-        {"target_weight": None},
-        {"current_weight": 0.4},
-    ],
+    [{"action": "buy"}, {"action": None}, {"target_weight": 0.4}, {"target_weight": None}, {"current_weight": 0.4}],
 )
 def test_a_trade_that_contradicts_itself_costs_a_third(change: Json) -> None:
     answer = cure(AAA=-0.2, BBB=0.1)

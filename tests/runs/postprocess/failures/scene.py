@@ -27,11 +27,7 @@ _FILING = ("symbol", "period_end", "form_type", "filing_facts")
 SCRIPTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "unconstrained_optimization": (PC, "scripts/optimize.py", _OPTIMISE),
     "constrained_optimization": (PC, "scripts/optimize.py", (*_OPTIMISE, *_LIMITS)),
-    "rebalancing": (
-        PC,
-        "scripts/rebalance.py",
-        (*_OPTIMISE, *_TRADES),
-    ),
+    "rebalancing": (PC, "scripts/rebalance.py", (*_OPTIMISE, *_TRADES)),
     "black_litterman": (
         PC,
         "scripts/black_litterman.py",

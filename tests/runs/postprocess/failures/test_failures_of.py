@@ -18,7 +18,6 @@ from finskillbench.episode import Status
 from finskillbench.errors import InputError
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.postprocess.failures import LabelledTask, explain_failure, failures_of, use_of
-from finskillbench.runs.postprocess.failures.attempt import find_subtask
 from finskillbench.runs.store.journal import read_trajectory
 from finskillbench.runs.store.version import file_name
 from finskillbench.scoring.strict_json import parse_submission
@@ -88,12 +87,8 @@ def test_a_subtask_brings_causes_of_its_own(
     changed = replace(domains.subtask_named(SUBTASK), examples=Examples(misreadings=lambda task_input: [trap]))
     episode = next(each for each in synthetic_edition.episodes([SUBTASK]) if each.task_id == task)
     monkeypatch.setitem(domains._subtasks_by_name(), SUBTASK, changed)
-    find_subtask.cache_clear()
-    try:
-        known = LabelledTask(synthetic_edition.truth(task), synthetic_edition.full_input(episode))
-        found = explain_failure(trajectory, Status.SCORED, known)
-    finally:
-        find_subtask.cache_clear()
+    known = LabelledTask(synthetic_edition.truth(task), synthetic_edition.full_input(episode))
+    found = explain_failure(trajectory, Status.SCORED, known)
     assert found.cause == "shock_doubled"
     assert "a shock that was counted twice" in found.evidence
 

@@ -92,13 +92,7 @@ def build(context: BuildContext, objects: tuple[ListedName, ...]) -> Iterator[Bu
         task_id = f"{SUBTASK.prefix}_{number + 1:02d}_{tier}"
         frames = allocation_tables(case)
         episode = Episode(
-            task_id,
-            "desk",
-            NAME,
-            as_of,
-            tier,
-            input_of(task_id, case, frames, source_log(rng, case)),
-            PROMPT,
+            task_id, "desk", NAME, as_of, tier, input_of(task_id, case, frames, source_log(rng, case)), PROMPT
         )
         certificate = {**certificate_of(case.best), "planted": _planted(case)}
         yield BuiltTask(episode, label_of(task_id, case), certificate, frames)

@@ -225,10 +225,7 @@ def committee_task(case: DrawnCase, number: int) -> BuiltTask:
         **{name: reference(task_id, name, frame) for name, frame in frames.items()},
         "cash_balances": dict(sorted(ledger.balances.items())),
         "fx": {name: rate for name, rate in ledger.fx.items() if name != "GBX"},
-        "quarter_to_date": {
-            "purchases": case.book.trading.used_purchases,
-            "sales": case.book.trading.used_sales,
-        },
+        "quarter_to_date": {"purchases": case.book.trading.used_purchases, "sales": case.book.trading.used_sales},
         "conventions": CONVENTIONS,
     }  # pyright: ignore[reportAssignmentType] - the tables are those that the type names
     episode = Episode(

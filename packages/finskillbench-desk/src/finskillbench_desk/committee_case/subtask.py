@@ -55,10 +55,7 @@ def equally_cheap(facts: Facts) -> dict[str, Any]:
 
 BUDGET = EpisodeBudget(turns=24, output_tokens=60_000, data_calls=40)
 
-APPOINTED = {
-    "trades": {"trade_date": 7, "settle_date": 14},
-    "corporate_actions": {"ex_date": 21, "pay_date": 42},
-}
+APPOINTED = {"trades": {"trade_date": 7, "settle_date": 14}, "corporate_actions": {"ex_date": 21, "pay_date": 42}}
 """Days after the case date up to which trades and corporate actions may be dated."""
 
 
@@ -103,11 +100,7 @@ SUBTASK: Subtask[CommitteeInput, tuple[Member, ...]] = Subtask(
     examples=Examples(graded=graded_examples),
     interactive=InteractiveCase(
         budget=BUDGET,
-        procedures={
-            "reference": procedures.reference,
-            "textbook": procedures.textbook,
-            "trapped": procedures.trapped,
-        },
+        procedures={"reference": procedures.reference, "textbook": procedures.textbook, "trapped": procedures.trapped},
         appointed=APPOINTED,
     ),
     headline=False,

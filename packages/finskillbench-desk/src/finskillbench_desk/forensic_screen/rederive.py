@@ -179,12 +179,7 @@ def _archived(archive: pl.DataFrame, kind: dict[str, Any], model: dict[str, Any]
     return mean * unit, (uncertainty + between) * np.outer(unit, unit)
 
 
-def _pattern(
-    y: Floats,
-    quarter: int,
-    model: dict[str, Any],
-    hypotheses: _Hypotheses,
-) -> Floats:
+def _pattern(y: Floats, quarter: int, model: dict[str, Any], hypotheses: _Hypotheses) -> Floats:
     """Return the posterior by kind (n, K) of companies (n, T, R) with an acquisition in one quarter, -1 for none."""
     members, periods, measures = y.shape
     phi = np.array([ratio["persistence"] for ratio in model["ratios"]])

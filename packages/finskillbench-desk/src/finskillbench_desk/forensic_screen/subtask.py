@@ -245,30 +245,14 @@ def screening_task(rng: np.random.Generator, place: int, tier: str, day: date) -
     traps = stored_traps(world, panel)
     stored = {company: row.tolist() for company, row in zip(companies, posterior, strict=True)}
     return BuiltTask(
-        Episode(
-            task_id,
-            "desk",
-            NAME,
-            day,
-            tier,
-            dict(task_input),
-            procedures.prompt(quarters),
-        ),
+        Episode(task_id, "desk", NAME, day, tier, dict(task_input), procedures.prompt(quarters)),
         Truth(
             task_id,
             NAME,
             assessments_of(companies, posterior.sum(axis=1), posterior.argmax(axis=1)),
-            {
-                "base_rate": world.model.base_rate,
-                "posterior": stored,
-                "traps": traps,
-            },
+            {"base_rate": world.model.base_rate, "posterior": stored, "traps": traps},
         ),
-        {
-            "kind": "rederived",
-            "expected_managed": float(posterior.sum()),
-            "orderly_archive": world.orderly_archive,
-        },
+        {"kind": "rederived", "expected_managed": float(posterior.sum()), "orderly_archive": world.orderly_archive},
         world.tables,
     )
 
@@ -353,11 +337,7 @@ SUBTASK: Subtask[ForensicInput, Any] = Subtask(
     examples=Examples(graded=graded_examples, exploits=exploits),
     interactive=InteractiveCase(
         budget=BUDGET,
-        procedures={
-            "reference": procedures.reference,
-            "textbook": procedures.textbook,
-            "trapped": procedures.trapped,
-        },
+        procedures={"reference": procedures.reference, "textbook": procedures.textbook, "trapped": procedures.trapped},
     ),
     headline=False,
 )

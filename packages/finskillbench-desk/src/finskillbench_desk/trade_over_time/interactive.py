@@ -128,9 +128,7 @@ def as_orders(setup: TradingSetup, books: list[Floats]) -> dict[str, Any]:
     """Return the record of an agent that traded to these books."""
     before = [setup.book.holdings, *books[:-1]]
     changes = [after - book for book, after in zip(before, books, strict=True)]
-    return {
-        "decisions": [{"trades": dict(zip(setup.tickers, change.tolist(), strict=True))} for change in changes],
-    }
+    return {"decisions": [{"trades": dict(zip(setup.tickers, change.tolist(), strict=True))} for change in changes]}
 
 
 ADVANCE = ToolContract(

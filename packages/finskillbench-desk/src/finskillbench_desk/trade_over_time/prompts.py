@@ -99,10 +99,7 @@ _CALM = (
 )
 _NONE = "none of those examined"
 
-_ONE_STRENGTH = (
-    "The strength is {0}.",
-    "In this market the strength has been {0} for as long as we have measured it.",
-)
+_ONE_STRENGTH = ("The strength is {0}.", "In this market the strength has been {0} for as long as we have measured it.")
 _STRENGTHS = (
     "The strength is the same for all sound vendors, but we do not know it: {0} are equally likely.",
     "One strength holds for all sound vendors; it is one of {0}, each as likely as the others.",
@@ -134,10 +131,7 @@ _PLAN = """\
 {limit}"""
 
 _CAPITAL = ("The capital is {0} millions at the first decision.", "We begin with a capital of {0} millions.")
-_IN = (
-    "A subscription of {0} millions arrives before decision {1}.",
-    "Before decision {1} a client adds {0} millions.",
-)
+_IN = ("A subscription of {0} millions arrives before decision {1}.", "Before decision {1} a client adds {0} millions.")
 _OUT = (
     "A redemption of {0} millions is paid before decision {1}.",
     "Before decision {1} a client withdraws {0} millions.",
@@ -148,10 +142,7 @@ _WITHDRAWN = (
     "notice.",
 )
 _AVERSION = ("The aversion to risk is {0} per million.", "Risk is charged with an aversion of {0} per million.")
-_TIGHTER = (
-    "From decision {0} on it is {1}.",
-    "It rises to {1} with decision {0} and stays there.",
-)
+_TIGHTER = ("From decision {0} on it is {1}.", "It rises to {1} with decision {0} and stays there.")
 _LIMIT = (
     "From decision {0} on, after the trades of each decision, the holdings of every sector must add up to the capital "
     "times the sum of its benchmark weights. Before that there is no such limit.",

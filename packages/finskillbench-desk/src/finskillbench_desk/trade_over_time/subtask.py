@@ -195,10 +195,7 @@ def trading_tables(world: TradingWorld, setup: TradingSetup, first_day: date) ->
     weeks = world.draws.weeks
     styles = {name: world.risk.exposures[:, place - len(STYLES)] for place, name in enumerate(STYLES)}
     names = pl.DataFrame(
-        {
-            "ticker": list(world.tickers),
-            "sector": [world.sectors[int(place)] for place in world.sector_of],
-        }
+        {"ticker": list(world.tickers), "sector": [world.sectors[int(place)] for place in world.sector_of]}
     ).with_columns(
         benchmark_weight=world.book.benchmark,
         impact=world.book.impact,

@@ -165,13 +165,7 @@ def test_the_reference_lists_every_key_and_no_other() -> None:
 
 def small_panel(**given: Any) -> dict[str, Any]:
     table = {"week": [1, 1, 2, 2], "ticker": ["X", "Y"] * 2, "fast": [1, 2, 3, 5], "next_return": [4, 3, 2, 9]}
-    return {
-        "history": table,
-        "signals": ["fast"],
-        "signal_unit": 1,
-        "return_unit": 100,
-        **given,
-    }
+    return {"history": table, "signals": ["fast"], "signal_unit": 1, "return_unit": 100, **given}
 
 
 @pytest.mark.parametrize(

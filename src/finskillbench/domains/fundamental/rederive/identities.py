@@ -73,10 +73,7 @@ class Fault(NamedTuple):
 
 
 NOT_NEGATIVE = frozenset(
-    {
-        *("cost_of_revenue", "sga", "rnd", "depreciation_amortization", "interest_expense", "capex"),
-        "operating_expenses",
-    }
+    {*("cost_of_revenue", "sga", "rnd", "depreciation_amortization", "interest_expense", "capex"), "operating_expenses"}
 )
 IDENTITIES = (
     *("gross_profit", "operating_income", "balance_sheet", "cash_flow", "quarters", "sign", "pattern"),

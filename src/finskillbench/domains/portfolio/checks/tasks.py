@@ -98,13 +98,7 @@ def _check_episode(
             findings.expect(not strangers, task_id, f"its call names sectors it does not list: {', '.join(strangers)}")
 
 
-_WEIGHTS = {
-    "earnings_yield": 0.25,
-    "roe": 0.20,
-    "momentum_12_1": 0.25,
-    "eps_revision": 0.15,
-    "low_volatility": 0.15,
-}
+_WEIGHTS = {"earnings_yield": 0.25, "roe": 0.20, "momentum_12_1": 0.25, "eps_revision": 0.15, "low_volatility": 0.15}
 _IC = 0.05
 _PREMIUM = 0.05
 _CUT = 3.0

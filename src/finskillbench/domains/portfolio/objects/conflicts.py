@@ -77,11 +77,7 @@ def benchmark_level(month: MonthEnd, cause: str, limit: str) -> float:
 
 
 def _draft(
-    month: MonthEnd,
-    cause: str,
-    settings: InfeasibilitySettings,
-    rng: np.random.Generator,
-    needed: Collection[str] = (),
+    month: MonthEnd, cause: str, settings: InfeasibilitySettings, rng: np.random.Generator, needed: Collection[str] = ()
 ) -> MandateDraft | None:
     """Draw a mandate with limits near the attainable edge; None if too few limits, or not all `needed` ones, matter."""
     problem, least = _drawn(month, cause, settings, rng), (0.0, month.benchmark)

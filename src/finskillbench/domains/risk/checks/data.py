@@ -238,9 +238,7 @@ def _compare(episode: Episode, known: Mapping[str, Any] | None, findings: Findin
         if name == "factor_exposures" and episode.sub_task == "stress_testing":  # some betas are missing on purpose
             whole = {ticker: row for ticker, row in whole.items() if ticker in episode.input[name]}
         findings.expect(
-            _same(episode.input[name], whole),
-            episode.task_id,
-            f"{name} differs from the panels at its date",
+            _same(episode.input[name], whole), episode.task_id, f"{name} differs from the panels at its date"
         )
 
 

@@ -124,10 +124,7 @@ def check_risk_mandates(subject: Subject, findings: Findings) -> None:
                 continue
             seen[key] = (episode.task_id, mandate)
             _check_mandate(subject, episode, findings)
-    findings.figures |= {
-        "mandates": len({identity for identity, _ in seen}),
-        "fitted": len(seen),
-    }
+    findings.figures |= {"mandates": len({identity for identity, _ in seen}), "fitted": len(seen)}
 
 
 def _check_mandate(subject: Subject, episode: Episode, findings: Findings) -> None:

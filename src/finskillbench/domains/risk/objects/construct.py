@@ -22,12 +22,7 @@ from finskillbench.domains.risk.objects.monitoring import (
 )
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase, draw_portfolio_case, planned_portfolios
 from finskillbench.domains.risk.objects.remediation import RemediationPair, remediation_pairs
-from finskillbench.domains.risk.objects.scenarios import (
-    ScenarioSet,
-    build_scenarios,
-    economic_violations,
-    is_history,
-)
+from finskillbench.domains.risk.objects.scenarios import ScenarioSet, build_scenarios, economic_violations, is_history
 from finskillbench.domains.risk.objects.stress import StressPair, stress_pairs
 from finskillbench.domains.risk.user_catalogs.books import UserPools, user_pools
 from finskillbench.domains.risk.user_catalogs.mandates import mandates_in

@@ -28,10 +28,7 @@ from finskillbench.domains.risk.objects.recipes import (
     draw_portfolio,
 )
 from finskillbench.engines.risk.batch import Batch
-from finskillbench.engines.risk.exposures import (
-    days_to_liquidate,
-    illiquid_share,
-)
+from finskillbench.engines.risk.exposures import days_to_liquidate, illiquid_share
 from finskillbench.engines.risk.mandate import ConstraintKind, RiskMandate
 from finskillbench.engines.risk.monitor import check_constraints
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, MarketSnapshot, Portfolio

@@ -70,7 +70,7 @@ _NO_TURNOVER = {"turnover": "one-way: (sum of |t_i| + |sum of t_i|) / 2"}
 _ROUNDING = {
     "rounding": f"rounding of the submitted trades costs nothing: an excess of up to {ROUNDING:.4f} in the "
     f"unit of its limit, or a trade or position too small by up to {ROUNDING:.4f}; more costs in proportion, and "
-    f"{BREACH:.4f} or more loses all marks",
+    f"{BREACH:.4f} or more loses all marks"
 }
 
 

@@ -57,10 +57,7 @@ COLUMNS: Mapping[str, PanelColumn] = {
 SEGMENTS_SCHEMA = table_schema(COLUMNS)
 
 PRODUCT, GEOGRAPHIC = "product_segment", "geographic_segment"
-_AXES = {
-    PRODUCT: ("ProductOrServiceAxis", "StatementBusinessSegmentsAxis"),
-    GEOGRAPHIC: ("StatementGeographicalAxis",),
-}
+_AXES = {PRODUCT: ("ProductOrServiceAxis", "StatementBusinessSegmentsAxis"), GEOGRAPHIC: ("StatementGeographicalAxis",)}
 """XBRL axes by local name, in order of preference; in `us-gaap` until 2018, then partly in `srt`."""
 _CONSOLIDATION, _OPERATING = "ConsolidationItemsAxis", "OperatingSegmentsMember"
 _UNQUALIFIED, _QUALIFIED_OPERATING = (0, ""), (1, "")
@@ -178,11 +175,7 @@ class _Company:
         return SegmentFigure(known[-1], 1.0) if known else None
 
     def _best(
-        self,
-        axis: str,
-        sources: Mapping[_Source, Parts],
-        totals: Mapping[Period, SegmentFigure],
-        filing: _Filing,
+        self, axis: str, sources: Mapping[_Source, Parts], totals: Mapping[Period, SegmentFigure], filing: _Filing
     ) -> dict[Period, tuple[Breakdown, bool]]:
         """Return the breakdowns, each with a derived flag, of the source with most periods in the filing.
 

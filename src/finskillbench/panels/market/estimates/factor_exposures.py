@@ -27,11 +27,7 @@ COLUMNS: Mapping[str, PanelColumn] = {
 
 
 def build_factor_exposures(
-    symbols: tuple[str, ...],
-    sessions: tuple[date, ...],
-    simple: Floats,
-    factors: pl.DataFrame,
-    rows: Sequence[int],
+    symbols: tuple[str, ...], sessions: tuple[date, ...], simple: Floats, factors: pl.DataFrame, rows: Sequence[int]
 ) -> pl.DataFrame:
     """Regress excess returns on the factors over the 252 sessions up to each of the rows.
 

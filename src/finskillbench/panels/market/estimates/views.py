@@ -40,10 +40,7 @@ class CovariancePanel(NamedTuple):
 
 
 def build_covariance(
-    universe: tuple[str, ...],
-    sessions: tuple[date, ...],
-    simple: Floats,
-    members: Mapping[int, NDArray[np.intp]],
+    universe: tuple[str, ...], sessions: tuple[date, ...], simple: Floats, members: Mapping[int, NDArray[np.intp]]
 ) -> CovariancePanel:
     """Estimate the covariance of simple returns (T, n) over the 252 sessions up to each row of `members` (row to
     places).

@@ -89,10 +89,7 @@ def sections_of(view: View, causes: Sequence[str | None], prefix: str = "") -> l
         ),
         Section("repeats", "Repeats", "Reliability over repeats", figures=tuple(repeat_figures(view))),
         Section(
-            "outcomes",
-            "Outcomes",
-            "Outcomes of episodes",
-            figures=tuple(outcome_figures(view, failures.drop_nulls())),
+            "outcomes", "Outcomes", "Outcomes of episodes", figures=tuple(outcome_figures(view, failures.drop_nulls()))
         ),
     ]
     return [_named(each, prefix) for each in map(_varied, made) if not each.empty]

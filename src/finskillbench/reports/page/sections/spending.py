@@ -20,11 +20,7 @@ from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Tabl
 from finskillbench.reports.tables.common import available_marks, mark_means
 
 _QUANTITIES = {
-    "total_output_tokens": (
-        "output_tokens",
-        "Output tokens per episode, headline",
-        "mean output tokens per episode",
-    ),
+    "total_output_tokens": ("output_tokens", "Output tokens per episode, headline", "mean output tokens per episode"),
     "turns": ("turns", "Turns per episode, headline", "mean turns per episode"),
     "latency_seconds": ("seconds", "Seconds per episode, headline", "mean seconds per episode"),
 }

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from finskillbench.domains import Subtask, by_method, domain, subtask_named
+from finskillbench.domains import Subtask, domain, find_subtask
 from finskillbench.domains.base import Scorer
 from finskillbench.domains.checks.agreement import AGREEMENT, Leaf, compare_leaves, leaf_by_leaf, leaves_of, with_leaves
 from finskillbench.domains.examples import Misreading
@@ -333,17 +333,6 @@ class FinishedAttempt:
 def is_nearly_equal(submitted: float, expected: float) -> bool:
     """Return True if usual rounding explains the difference."""
     return abs(submitted - expected) <= max(RELATIVE_TOLERANCE * abs(expected), ABSOLUTE_TOLERANCE)
-
-
-@cache
-def find_subtask(name: str, method: str) -> Subtask | None:
-    """Return the subtask with a name or verification method; None if neither is registered."""
-    for find, what in ((subtask_named, name), (by_method, method)):
-        try:
-            return find(what)
-        except InputError:
-            continue
-    return None
 
 
 @cache

@@ -99,13 +99,7 @@ def sector_returns(seed: int, sectors: tuple[str, ...], multiplier: Floats) -> d
 
 
 def company_returns(
-    seed: int,
-    index: int,
-    traits: Traits,
-    factors: Floats,
-    risk_free: Floats,
-    sector: Floats,
-    multiplier: Floats,
+    seed: int, index: int, traits: Traits, factors: Floats, risk_free: Floats, sector: Floats, multiplier: Floats
 ) -> Floats:
     """(T,) simple daily total returns of one company, decimals.
 

@@ -306,11 +306,7 @@ def interpretation(guidelines: Guidelines) -> list[str]:
     style, picks = guidelines.style, guidelines.style.picks
     slots = {"N": style.nav, "V": style.equity, "M": style.manager}
     testing = phrases.AT_PURCHASE if guidelines.default == "purchase" else phrases.AT_ALL_TIMES
-    return [
-        fill(testing[picks["testing"]], slots),
-        phrases.READING[picks["reading"]],
-        phrases.ORDER[picks["order"]],
-    ]
+    return [fill(testing[picks["testing"]], slots), phrases.READING[picks["reading"]], phrases.ORDER[picks["order"]]]
 
 
 def rendered(guidelines: Guidelines, vocabulary: Vocabulary, dates: tuple[str, ...]) -> str:

@@ -196,11 +196,7 @@ class CommitteeWorld:
 
 
 def draft_market(
-    panels: Panels,
-    members: Sequence[Member],
-    as_of: date,
-    wanted: Sequence[tuple[str, bool]],
-    rng: np.random.Generator,
+    panels: Panels, members: Sequence[Member], as_of: date, wanted: Sequence[tuple[str, bool]], rng: np.random.Generator
 ) -> MarketDraft:
     """Draw a market with the wanted traps in quotes and vendor data; `write_records` plants those in quantities."""
     ledger, added = draw_market(panels, members, as_of, rng)

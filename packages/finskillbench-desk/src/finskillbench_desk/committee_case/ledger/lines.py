@@ -79,11 +79,7 @@ def draw_line_ids(issuers: Sequence[str], rng: np.random.Generator) -> AddedLine
         classes=(*further(CLASSES, "B"), *further(PREFERRED, "P")),
         london=further(LONDON, "L"),
         foreign=new(FOREIGN, "Q"),
-        bonds=(
-            *(f"{next(picks)}:N{year}" for year in years),
-            *further(CONVERTIBLES, "C"),
-            *new(GOVERNMENTS, "G"),
-        ),
+        bonds=(*(f"{next(picks)}:N{year}" for year in years), *further(CONVERTIBLES, "C"), *new(GOVERNMENTS, "G")),
         funds=new(FUNDS, "F"),
         futures=new(2, "X"),
         targets=new(TARGETS, "Q"),

@@ -24,12 +24,7 @@ class Innovations:
 
 
 def innovations(
-    y: Floats,
-    persistence: Floats,
-    window: int,
-    breaks: Integers,
-    freedom: float,
-    stated: Floats | None = None,
+    y: Floats, persistence: Floats, window: int, breaks: Integers, freedom: float, stated: Floats | None = None
 ) -> Innovations:
     """Compute deviations from the autoregression about each company's level, estimated before the window.
 

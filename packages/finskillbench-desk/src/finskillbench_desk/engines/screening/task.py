@@ -10,12 +10,7 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.engines.fields import list_of, refuse_unknown, table_of
 from finskillbench.errors import InputError
-from finskillbench_desk.engines.posterior.signatures import (
-    Innovations,
-    innovations,
-    mixed_evidence,
-    signature_evidence,
-)
+from finskillbench_desk.engines.posterior.signatures import Innovations, innovations, mixed_evidence, signature_evidence
 from finskillbench_desk.engines.screening.fields import (
     list_column,
     number_column,

@@ -19,12 +19,7 @@ from finskillbench_desk.forensic_screen.difficulty import (
     RATIOS,
     TIERS,
 )
-from finskillbench_desk.forensic_screen.generator.draws import (
-    LOG_UNIT,
-    drawn_archive,
-    drawn_background,
-    drawn_model,
-)
+from finskillbench_desk.forensic_screen.generator.draws import LOG_UNIT, drawn_archive, drawn_background, drawn_model
 from finskillbench_desk.forensic_screen.generator.lines import (
     SPURT,
     SPURT_QUARTERS,

@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal
 
-from finskillbench_desk.engines.posterior.signatures import (
-    Innovations,
-    innovations,
-    mixed_evidence,
-    signature_evidence,
-)
+from finskillbench_desk.engines.posterior.signatures import Innovations, innovations, mixed_evidence, signature_evidence
 
 NONE = np.full(40, -1)
 

@@ -35,9 +35,7 @@ def wrong_keys(attempt: FinishedAttempt, before: Sequence[DetectedCause]) -> Ite
         unknown, missing = (sorted(problems[kind][where]) for kind in (_UNKNOWN, _MISSING))
         subject = f"{where} has" if where else "the answer has"
         yield DetectedCause(
-            FailureCause.WRONG_KEYS,
-            f"{subject} {several(unknown)}, and lacks {several(missing)}",
-            explains_all=True,
+            FailureCause.WRONG_KEYS, f"{subject} {several(unknown)}, and lacks {several(missing)}", explains_all=True
         )
         return
     for where, messages in problems["type"].items():

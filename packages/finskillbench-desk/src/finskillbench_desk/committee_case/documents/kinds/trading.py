@@ -69,12 +69,7 @@ TRADING = (
             "Cash, plus sales over {d} at {p} of average daily volume, shall amount to {x} of {B} at the least.",
         ),
         lambda c, t: rule_for(
-            c,
-            EVERYTHING,
-            measure_kind="sellable",
-            comparison="at_least",
-            days=c.extra["d"],
-            participation=c.extra["p"],
+            c, EVERYTHING, measure_kind="sellable", comparison="at_least", days=c.extra["d"], participation=c.extra["p"]
         ),
         (20, 30, 40, 50, 60, 70, 75, 80, 85, 90),
         "always",

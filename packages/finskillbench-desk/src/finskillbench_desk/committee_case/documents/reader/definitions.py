@@ -8,13 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from finskillbench.errors import InputError
-from finskillbench_desk.committee_case.documents.vocabulary import (
-    EMERGING,
-    EUROPE,
-    PACIFIC,
-    RATINGS,
-    Vocabulary,
-)
+from finskillbench_desk.committee_case.documents.vocabulary import EMERGING, EUROPE, PACIFIC, RATINGS, Vocabulary
 
 _NUMBERED = re.compile(r"^(A?\d+\.\d+) (.*)$")
 SENTENCE = re.compile(r"(?<=[.;])\s+(?=[A-Z0-9“])")

@@ -20,7 +20,7 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
     documents = table_of(payload.get("documents")) or {}
     text = payload.get("text", documents.get("guidelines"))
     if not isinstance(text, str):
-        raise InputError("text must be the document as it stands; or inject documents, with guidelines among them")
+        raise InputError("text must be the whole document unchanged; or inject documents, with guidelines among them")
     return evidence(text)
 
 

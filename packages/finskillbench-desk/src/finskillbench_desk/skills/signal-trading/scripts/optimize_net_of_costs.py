@@ -17,15 +17,7 @@ from finskillbench.engines.portfolio.report import proof
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
 from finskillbench.sandbox.script import cli, rounded
-from finskillbench_desk.engines.source_tables import (
-    column,
-    entries,
-    place_of,
-    repairs_of,
-    scale_of,
-    texts,
-    values_of,
-)
+from finskillbench_desk.engines.source_tables import column, entries, place_of, repairs_of, scale_of, texts, values_of
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem, optimum
 
 _STATED = ("names", "today", "sources", "factor_covariance", "limits", "risk_aversion", "effects")

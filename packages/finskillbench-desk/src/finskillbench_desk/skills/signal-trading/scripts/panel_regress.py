@@ -24,7 +24,7 @@ _MOST_SHOWN = 1000
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Estimates, standard errors and t values of the sources that stand out."""
+    """Return estimates, standard errors and t values of the strongest sources."""
     refuse_unknown(payload, _KEYS, "panel_regress")
     panel = panel_from(payload)
     quarters = len(panel.scores)

@@ -1,4 +1,4 @@
-"""Rank a portfolio's material risk exposures by their stand-alone risk; measure its liquidity and concentration.
+"""Rank a portfolio's material risk exposures by their standalone risk; measure its liquidity and concentration.
 
 Payload: portfolio, sector_mapping, factor_exposures, average_daily_volume_usd, factor_volatility, benchmark_weights,
 covariance_matrix.
