@@ -12,7 +12,16 @@ from tests.scoring.examples import EXPECTED
 
 from finskillbench import domains as registry
 from finskillbench import extensions
-from finskillbench.domains import Domain, Extension, Subtask, by_method, domain_of, subtask_named, subtasks
+from finskillbench.domains import (
+    Domain,
+    Extension,
+    Subtask,
+    by_method,
+    domain_of,
+    find_subtask,
+    subtask_named,
+    subtasks,
+)
 from finskillbench.domains.base import Verification
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
@@ -60,8 +69,11 @@ def test_subtasks_are_found_by_name_and_by_method() -> None:
     for subtask in subtasks():
         assert subtask_named(subtask.name) is subtask
         assert by_method(subtask.verification.method) is subtask
+        assert find_subtask(subtask.name, "none") is find_subtask(subtask.verification.method) is subtask
+        assert find_subtask("none", subtask.verification.method) is subtask
         assert Profile.STRICT in subtask.scorers
         assert Profile.PAPER in subtask.scorers or not subtask.headline
+    assert find_subtask("none") is None
     for find in (subtask_named, by_method):
         with pytest.raises(InputError, match=r"unknown .*'nothing'; known are "):
             find("nothing")

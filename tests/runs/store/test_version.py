@@ -75,6 +75,7 @@ def score(answer):
         ("import math\nfrom", "from", False),
         ("finskillbench.scoring.values", "finskillbench.elsewhere", True),
         ("as_number, ratio_or_zero", "ratio_or_zero, as_number", True),
+        ("import as_number, ratio", "import as_number\nfrom finskillbench.scoring.values import ratio", True),
         ("min(as_number(answer), 1)", "(min(\n    as_number(answer), 1))", True),
         ("as_number(answer)", "ratio_or_zero(answer)", False),
         ("1)", "2)", False),
