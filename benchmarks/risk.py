@@ -9,8 +9,7 @@ dictionaries do for the peers, while stacking the pairs into a batch is timed. C
 in turn after an unmeasured one; a round repeats its side until it has taken 0.05 s. Peers: `peers/risk_items.py`
 (plain Python, one pair at a time, from the task's dictionaries) for the batches of monitoring and stress,
 `peers/risk_cvxpy.py` (CVXPY, default solvers) for a fixed tenth of the remediations that need no branching on names,
-certificates included on our side.
-Exit code 1 if a requirement fails.
+certificates included on our side. Exit code 1 if a requirement fails.
 """
 
 import math

@@ -6,8 +6,7 @@ The public API; each name is imported on first use.
 
     edition = load_edition(Path("editions/mine"))
     result = run(edition, ["baseline/reference"], ["no_skill", "curated"], limit=5, out=Path("runs/mine"))
-    print(report(result.rows))
-    rows = list(score(edition, [Submission("pc_uncon_001", '{"weights": {"A": 1.0}}')]))
+    print(report(result.rows)) rows = list(score(edition, [Submission("pc_uncon_001", '{"weights": {"A": 1.0}}')]))
 
 Functions:
 

@@ -123,8 +123,7 @@ def skilled(study: Study) -> Any:
     """Return effects after cutting the record optimally and averaging over starts since the last cut.
 
     Cuts maximise single-source evidence less the price of a change. If the stretch before the last cut had an effect,
-    the
-    present regime began at its end or later, otherwise in any year.
+    the present regime began at its end or later, otherwise in any year.
     """
     hypotheses, change = study.hypotheses, study.world.family.change
     effects = np.zeros((GROUPS, GROUP_SIZE))

@@ -133,8 +133,7 @@ def draw_evenly(
     """Build `count` items so that the values of each trait occur as evenly as possible.
 
     Each step takes the item whose traits occurred least so far, weighted by the squared number of values per trait,
-    with
-    random ties. Items for which `build` returns None are skipped.
+    with random ties. Items for which `build` returns None are skipped.
     """
     order = permuted(items, rng)
     columns = list(zip(*map(traits, order), strict=True))

@@ -74,8 +74,7 @@ class InteractiveCase:
     open_state : opens the state that `tools` change; None if no tool changes state.
     filled : input fields that may start empty because the state fills them.
     appointed : table to column to maximum calendar days by which agreed dates (settlement, payment) may follow the day
-        of
-        the episode. All other dates are on or before that day.
+        of the episode. All other dates are on or before that day.
     """
 
     budget: EpisodeBudget

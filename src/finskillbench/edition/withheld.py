@@ -21,8 +21,7 @@ def truth_in_metadata(episode: Episode, truth: Truth, input_texts: Collection[st
     """Yield metadata paths that reveal part of the truth, each with a description of the problem.
 
     A text reveals it if it occurs in the label, its verification or its proof, but not in `input_texts`; a key reveals
-    it
-    if it contains a word of `_PLANTED`. List entries have `*` in the path.
+    it if it contains a word of `_PLANTED`. List entries have `*` in the path.
     """
     withheld = {text for part in (truth.expected_output, truth.verification, truth.proof) for text in text_values(part)}
     for path, leaf in _leaves(episode.metadata):

@@ -5,8 +5,7 @@ Prices are adjusted for splits only, `adjclose` for dividends too. Times are ope
 without trades has nulls; an unknown symbol is a 404.
 Tiingo, `/tiingo/daily/SYMBOL/prices`: a JSON list of rows; the key goes into a header. `close` is as traded, `adjClose`
 adjusted; `splitFactor` is 1 without a split. An unknown symbol is a 404, an exhausted quota a 429 or a 200 with a
-message.
-Other providers register under the entry points `finskillbench.prices`; `csv_of` writes their files.
+message. Other providers register under the entry points `finskillbench.prices`; `csv_of` writes their files.
 """
 
 from __future__ import annotations

@@ -77,10 +77,8 @@ def write_panels(panels: Panels, folder: Path) -> None:
     """Write a folder of panels atomically, by renaming a temporary folder.
 
     `<table>.parquet` for each of `TABLES`; `covariance/YYYY-MM-DD.npz` with `symbols`, `loadings`, `specific` and, for
-    at
-    most 252 names, the dense `cov` (numpy.load without pickle); `panels.json` with symbols, sectors, month-ends,
-    regimes,
-    rates and the report. Raises InputError if the folder exists and is not empty, or cannot be written.
+    at most 252 names, the dense `cov` (numpy.load without pickle); `panels.json` with symbols, sectors, month-ends,
+    regimes, rates and the report. Raises InputError if the folder exists and is not empty, or cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and is not an empty folder; choose another place for the panels")

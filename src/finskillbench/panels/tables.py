@@ -219,8 +219,7 @@ class Panels:
 
     def snapshot(self, as_of: date) -> MarketSnapshot:
         """Return the inputs of the risk engines for `symbols_at`, without factor volatility; InputError if it is no
-        risk
-        date.
+        risk date.
         """
         if as_of not in self.regimes:
             raise InputError(f"panels: {as_of} is not a risk date")

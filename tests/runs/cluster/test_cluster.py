@@ -193,9 +193,9 @@ def test_rows_are_those_of_one_process_also_where_two_of_four_workers_are_killed
         told.append(board.notice)
 
     spread = run(
-        edition, PROGRAMS, ["no_skill"], limit=2, cluster=scheduler, out=tmp_path / "spread", progress=progress
+        edition, PROGRAMS, ["no_skill"], limit=5, cluster=scheduler, out=tmp_path / "spread", progress=progress
     )
-    alone = run(edition, PROGRAMS, ["no_skill"], limit=2, out=tmp_path / "alone")
+    alone = run(edition, PROGRAMS, ["no_skill"], limit=5, out=tmp_path / "alone")
     assert spread.ran == alone.ran == spread.rows.height
     assert timeless(spread).equals(timeless(alone))
     assert set(finished(tmp_path / "spread").values()) == {1}

@@ -110,8 +110,7 @@ def merge(
     """Merge run folders: shards, or other models, conditions, repeats or episodes of the same edition.
 
     Exit code 1 if planned episodes are in none of the folders. Rerun their command with --out OUT and without --shard
-    to
-    complete them.
+    to complete them.
     """
     from finskillbench.runs.postprocess.merge import merge_runs as merge_folders
     from finskillbench.runs.store.rows import ROWS

@@ -51,8 +51,7 @@ def zero_value(problem: PortfolioProblem, optimal: float, *anchors: Floats) -> f
     """Return the objective value that scores 0 under `certified`: the best trivial answer's, or a better one.
 
     A better one is used if the optimum of another objective would earn more than `CONFUSED`. Counts and minimum
-    positions
-    are left out there: they change such an optimum little and take longest to solve.
+    positions are left out there: they change such an optimum little and take longest to solve.
     """
     other_objectives = [objective for objective in Objective if objective is not problem.objective]
     if problem.expected_returns is None:

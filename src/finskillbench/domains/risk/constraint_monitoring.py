@@ -164,9 +164,8 @@ def _certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) ->
     A constraint earns its status times the ramp of its value: full within 0.2 % or 5e-5, nothing from 2 % or 5e-4.
     Constraints that need betas or a covariance count five times. Optional fields cost nothing if absent. A
     violation_magnitude or worst name that contradicts the portfolio costs half of the constraint; a wrong limit costs
-    all.
-    Surplus distinct entries divide the score, and more than ten entries per constraint score 0. Among contradictory
-    entries of one type the worst counts.
+    all. Surplus distinct entries divide the score, and more than ten entries per constraint score 0. Among
+    contradictory entries of one type the worst counts.
 
     The sum is multiplied by 0.3 x mean + 0.7 x minimum of line credits, then by 0.4 x mean + 0.6 x minimum of how far
     breaches are found. A found breach needs FAIL and a value within 0.5 %; credit ends at 2.5 %. The last factor is

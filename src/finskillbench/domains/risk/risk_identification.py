@@ -128,8 +128,7 @@ def _paper(answer: JsonObject, truth: Truth, task_input: IdentificationInput) ->
     """ranked_list_recall: 0.4 recall + 0.3 precision + 0.3 NDCG of the first k (`top_k`, default 5).
 
     Recall and precision use the multiset overlap of `type`. The relevance of a type is its greatest expected magnitude;
-    the
-    ideal uses each type once. Not clipped: repeated types raise it above 1, as published.
+    the ideal uses each type once. Not clipped: repeated types raise it above 1, as published.
     """
     del task_input
     predicted, expected = _lists(answer, truth)
@@ -169,8 +168,7 @@ def _certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput
     An exposure matches by type and subject. It earns 0.25 evidence + 0.25 magnitude + 0.5 of their product, full within
     0.5 % and nothing from 1 %, discounted by rank as in DCG. Each invented exposure counts as one more missed. Credit c
     becomes max(0, 2c - 1). Factors: 0.3 + 0.7 x share of ordered pairs (5 % tolerance), 0.65 without the largest
-    exposure
-    first, 0.8 for wrong ranks. Entries beyond the 20th are ignored.
+    exposure first, 0.8 for wrong ranks. Entries beyond the 20th are ignored.
     """
     del task_input
     _, expected = _lists(truth.expected_output, truth)

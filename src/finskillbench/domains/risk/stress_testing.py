@@ -122,8 +122,7 @@ def _paper(answer: JsonObject, truth: Truth, task_input: StressInput) -> Score:
     With expected sector attribution: 0.7 s + 0.3 x mean of (1 - min(1, relerr/0.05)) over expected sectors.
     Denominators
     have a floor of 1e-8; absent sectors score 0, extra ones are ignored. Without a P&L the score is 0. The verification
-    may
-    set the weights and `attribution_tolerance_pct`.
+    may set the weights and `attribution_tolerance_pct`.
     """
     del task_input
     answered, wanted = _by_sector(answer), _by_sector(truth.expected_output)
@@ -186,8 +185,7 @@ def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitte
     """Return max(0, 2c - 1) of the mean entry credit c; 0 if the split does not sum to the submitted P&L.
 
     Entries earn `_near`; absent or contradictory ones earn nothing. Entries below `MATERIAL` are scaled by the mean
-    credit
-    of the others. Each invented name counts as one more missed.
+    credit of the others. Each invented name counts as one more missed.
     """
     expected = {name: amounts[0] for name, amounts in _contributions(truth.expected_output, split, key).items()}
     contributions = _contributions(answer, split, key)

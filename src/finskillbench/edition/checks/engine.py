@@ -121,8 +121,7 @@ class Piece:
     """One unit of work: checks of the episodes of a subtask from `first` to before `stop`, or one check of a domain.
 
     `survey` examines the episodes together instead of one by one. `labels` marks checks of `data validate`: a check of
-    a
-    domain, or the labels of a subtask under its name.
+    a domain, or the labels of a subtask under its name.
     """
 
     names: tuple[str, ...]

@@ -23,11 +23,9 @@ def check_solvable(view: EpisodeView, findings: Findings) -> None:
     """Check that the truth follows from the prompt's fields as `get_task_data` returns them.
 
     Facts of filings are those given to skill scripts; `EpisodeView.fields` compares them with the as-filed facts. With
-    an
-    independent derivation, it runs on tool results only and must match every leaf of the truth. Without one, the
-    reference
-    program must earn full marks with the skills' scripts through the real loop. If full marks are not attainable,
-    `check_floor_and_ceiling` tests its mean.
+    an independent derivation, it runs on tool results only and must match every leaf of the truth. Without one, the
+    reference program must earn full marks with the skills' scripts through the real loop. If full marks are not
+    attainable, `check_floor_and_ceiling` tests its mean.
     """
     if not _complete(view, findings):
         return

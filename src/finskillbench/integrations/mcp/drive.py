@@ -164,8 +164,7 @@ def parse_command(text: str) -> tuple[str, ...]:
     Raises
     ------
     InputError : the command line cannot be parsed, its program is missing, a placeholder is unknown, or none gives
-        access
-        to the tools.
+        access to the tools.
     """
     try:
         arguments = shlex.split(text)
@@ -331,8 +330,7 @@ def drive_agent(
     name : name of the agent in rows.
     seconds, calls : limits of an episode; beyond them it ends without an answer.
     max_cost : limit in US dollars for the run folder, by the reported usage. No episode starts that would exceed it at
-        the
-        cost of the dearest episode so far.
+        the cost of the dearest episode so far.
     edition, conditions, subtasks, max_concurrency, options : as for `finskillbench.runs.execute.run.run`.
 
     Raises

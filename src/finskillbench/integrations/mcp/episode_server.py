@@ -45,9 +45,8 @@ class EpisodeServer:
     """MCP server of one episode, for any number of clients and any transport.
 
     Calls run one at a time in order of arrival, also those of several clients: they share the episode, its limits and
-    its
-    one submission. A call that its client cancels is still completed and counted. `submitted` is set once the answer is
-    in.
+    its one submission. A call that its client cancels is still completed and counted. `submitted` is set once the
+    answer is in.
     """
 
     def __init__(self, task: Task, tools: Tools) -> None:

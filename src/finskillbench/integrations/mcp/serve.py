@@ -116,8 +116,7 @@ def serve_episode(
     Raises
     ------
     InputError, EditionError : as for `finskillbench.runs.execute.run.run`, or the task is unknown or finished, or the
-        port
-        cannot be used.
+        port cannot be used.
     """
     if port is None and os.isatty(0):
         raise InputError("standard input is a terminal; let an MCP client start this command, or pass --http PORT")

@@ -1,8 +1,7 @@
 """Choose one tag per metric and filing by the arithmetic of the statement.
 
 Prefer a tag whose figures tie, such as revenue less cost is gross profit. Then prefer one that no other exceeds, then
-the
-order of the metrics table. Only past filings are used.
+the order of the metrics table. Only past filings are used.
 """
 
 import polars as pl
@@ -182,8 +181,7 @@ def _only_lines(raw: pl.DataFrame) -> pl.DataFrame:
 
     Notes give the quarter with the year to date; the statement usually gives the year to date alone. A tag is a line of
     the statement if most interim reports so far show that. Terms of sums must be such lines, or in any interim report
-    where
-    the metrics table allows it. A quarter in a note does not count for a total that is a line: it may be a part.
+    where the metrics table allows it. A quarter in a note does not count for a total that is a line: it may be a part.
     """
     aliases = [alias for metric in METRICS.values() for alias in metric.aliases]
     component_tags = [alias.tag for alias in aliases if alias.line or alias.interim]
@@ -227,10 +225,8 @@ def _with_amortization(raw: pl.DataFrame) -> pl.DataFrame:
     """Add the amortisation that a tag of depreciation and amortisation leaves out.
 
     A total leaves it out if it lowers an earlier figure by just its amortisation (Home Depot and AMD in 2024), or
-    equals the
-    depreciation in a note, or amortisation is a separate line. This holds until a later total includes both. The sum
-    carries
-    both tags; periods without amortisation are dropped.
+    equals the depreciation in a note, or amortisation is a separate line. This holds until a later total includes
+    both. The sum carries both tags; periods without amortisation are dropped.
     """
     key, span = ["symbol", "start", "end"], list(_SPAN)
     totals = raw.filter(pl.col("metric") == _DEPRECIATION)

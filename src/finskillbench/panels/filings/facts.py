@@ -1,8 +1,7 @@
 """Canonical metrics of every company as filed, bitemporal: one row per period and filing date with a new figure.
 
 "As of d" is the latest row of a period with `filed` <= d. Quarters not reported are differences of year-to-date
-figures,
-filed with the later parent and renewed once both parents are restated.
+figures, filed with the later parent and renewed once both parents are restated.
 """
 
 from collections.abc import Mapping
@@ -63,9 +62,8 @@ class FactsPanel:
     """Facts panel with notes on excluded figures.
 
     frame : PANEL_SCHEMA, sorted by symbol, metric, end, start, filed. Derived rows have an empty taxonomy, tags of
-        their
-        parents or terms, and parents as "accession metric start..end - accession metric start..end"; filing columns
-        describe the parent filed last. notes : one sentence each.
+        their parents or terms, and parents as "accession metric start..end - accession metric start..end"; filing
+        columns describe the parent filed last. notes : one sentence each.
     """
 
     frame: pl.DataFrame

@@ -69,8 +69,7 @@ def derive_quarters(versions: pl.DataFrame) -> pl.DataFrame:
     """Derive quarters as differences of year-to-date figures under one tag, renewed once both parents are restated.
 
     A single restated parent would put the restatement of a year into one quarter. Negative expenses and revenue are
-    dropped,
-    and derived rows end on the day the quarter itself is reported.
+    dropped, and derived rows end on the day the quarter itself is reported.
     """
     rows = _unreported(_subtracted(_known_together(versions)), versions)
     rows = rows.filter(_both_parents_new(rows)).sort(*PERIOD, "filed", "first")

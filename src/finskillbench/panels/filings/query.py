@@ -1,10 +1,8 @@
 """Facts public on a day, by company.
 
 `FiledStore` answers `query_xbrl` by XBRL tag with all versions. `FactStore` serves scripts, builds and checks by
-metric.
-Queries use NumPy on the rows of one company. Rows of one key are contiguous in order of filing, and the last one filed
-by
-a day is current; members of an axis are replaced together.
+metric. Queries use NumPy on the rows of one company. Rows of one key are contiguous in order of filing, and the last
+one filed by a day is current; members of an axis are replaced together.
 """
 
 import re

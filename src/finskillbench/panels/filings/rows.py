@@ -114,10 +114,9 @@ def without_misscaled(reported: pl.DataFrame, notes: list[str]) -> pl.DataFrame:
     """Drop figures that a filer tagged in thousands or millions as if they were units, with a note.
 
     A figure is wrong if it is a thousandth or millionth of the one filed earlier for its period. Net income that is
-    such a
-    multiple of earnings per share x diluted shares proves an error too: in shares if too small, in dollars if too
-    large.
-    Shares are also wrong if they fall by such a factor or income per share is not credible. No later filing is used.
+    such a multiple of earnings per share x diluted shares proves an error too: in shares if too small, in dollars if
+    too large. Shares are also wrong if they fall by such a factor or income per share is not credible. No later filing
+    is used.
     """
     row = ["symbol", "metric", "accession", "start", "end"]
     earlier = reported.select(*PERIOD, before="filed", other="value")

@@ -128,8 +128,7 @@ def build_macro(sessions: tuple[date, ...], macro: Mapping[str, pl.DataFrame]) -
     """Return one row per session and one column per series present, in the order of `RELEASES` and FRED's units.
 
     A value holds from the first session after its release to the next release or `MAX_AGE_DAYS`, else null. `macro`
-    maps
-    FRED ids to date (increasing) and value; a null value is a holiday.
+    maps FRED ids to date (increasing) and value; a null value is a holiday.
     """
     days = np.array(sessions, dtype="datetime64[D]")
     banking = days[[not _bank_holiday(day) for day in sessions]]

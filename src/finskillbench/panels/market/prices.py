@@ -57,8 +57,7 @@ def build_prices(market: MarketData) -> PriceGrid:
     """Place prices on the grid of sessions and carry the last one over short gaps, forward only, with a volume of 0.
 
     Longer gaps leave nulls and are reported. Raises SourceError for a name without prices, prices of an unknown name,
-    or a
-    price that is not positive.
+    or a price that is not positive.
     """
     symbols = tuple(security.symbol for security in market.securities)
     strangers = set(market.prices["symbol"].unique()) - set(symbols)

@@ -135,8 +135,7 @@ class _Flip:
     """An episode whose score changed from `a` to `b`.
 
     `keys` identify its group (`Paired.shown`). `show_a` and `show_b` are commands that show its most changed repeat on
-    each
-    side; None if a run has no trajectories.
+    each side; None if a run has no trajectories.
     """
 
     task_id: str

@@ -59,8 +59,7 @@ class Column:
     """One column: `name` for programs, `title` for readers, optional unit.
 
     With `interval`, cells are `Estimate` or None. `digits` defaults to the decimals of the kind (for a share, decimals
-    of
-    the percentage).
+    of the percentage).
     """
 
     name: str

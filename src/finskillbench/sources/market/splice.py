@@ -2,12 +2,10 @@
 
 Adjusted prices are restated to the first day at every dividend, so downloads of one ticker differ by a factor while
 their returns agree. The latest download is kept; earlier history is prepended, scaled by the ratio of adjusted closes
-on the first shared date.
-Yahoo divides earlier prices by each later split and spin-off and subtracts dividends, but share counts are as reported
-at the time. Their product is no market cap: Chipotle's is a fiftieth before its split of 2024, and DuPont's 2.4 times
-too small for ten months before its spin-off of November 2025. A split changes the number of shares, a spin-off does
-not.
-Each sector's quota is filled from its names, then its alternates.
+on the first shared date. Yahoo divides earlier prices by each later split and spin-off and subtracts dividends, but
+share counts are as reported at the time. Their product is no market cap: Chipotle's is a fiftieth before its split of
+2024, and DuPont's 2.4 times too small for ten months before its spin-off of November 2025. A split changes the number
+of shares, a spin-off does not. Each sector's quota is filled from its names, then its alternates.
 """
 
 from __future__ import annotations

@@ -121,8 +121,7 @@ def names_of(payload: Mapping[str, Any]) -> Names:
     """Read `names` and the covariance of their returns from `factors`, standard deviations by factor.
 
     A loading is the column with the factor's name (or name plus `_beta`), or 1 for the members of the sector with that
-    name.
-    Factors are uncorrelated.
+    name. Factors are uncorrelated.
     """
     table, factors = mapping(payload, "names"), mapping(payload, "factors")
     tickers = texts_of(table.get("ticker"))

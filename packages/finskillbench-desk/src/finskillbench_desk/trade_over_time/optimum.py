@@ -38,8 +38,7 @@ class TradingSetup:
     """Risk, costs and plan of a book, without signals.
 
     `tariff` is the first decision with other trading costs and their multiple. `knows_limit` is False for the mistake
-    of
-    ignoring the limit until it binds.
+    of ignoring the limit until it binds.
     """
 
     tickers: tuple[str, ...]

@@ -176,8 +176,7 @@ class News:
     """News published at a decision.
 
     `verdicts` maps vendors to whether their edges hold, from decision `audit` on. `tariff` is the first decision with
-    other
-    costs and their multiple of `impact`, None if unchanged.
+    other costs and their multiple of `impact`, None if unchanged.
     """
 
     audit: int

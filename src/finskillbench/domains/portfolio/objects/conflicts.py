@@ -222,8 +222,7 @@ class MandateCase:
     """A mandate with its certified least attainable value and, if infeasible, the proof of the conflict.
 
     `size` is the number of limits in conflict, also of a feasible mandate's infeasible twin. `waivers` maps each of
-    them
-    to a portfolio that satisfies all others; with `farkas` they prove that the set is the unique minimal one.
+    them to a portfolio that satisfies all others; with `farkas` they prove that the set is the unique minimal one.
     """
 
     draft: MandateDraft

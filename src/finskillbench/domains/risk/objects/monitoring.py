@@ -108,9 +108,8 @@ def drawn_for_monitoring(context: BuildContext, pool: Sequence[MonitoringPair], 
     """Draw monitoring episodes, each kind of limit as often broken as kept.
 
     A greedy search adds the pair of least imbalance: statuses per kind, near misses on both sides, and strata. A
-    quarter
-    complies; most others break a model-based limit. Each portfolio is drawn once, and margins below `GREY_BAND` are
-    excluded. If a side stays too rare, the draw is repeated with a penalty.
+    quarter complies; most others break a model-based limit. Each portfolio is drawn once, and margins below
+    `GREY_BAND` are excluded. If a side stays too rare, the draw is repeated with a penalty.
     """
     rng = context.generator(sub_task, "draw")
     pairs = permuted([pair for pair in pool if pair.margin >= GREY_BAND], rng)

@@ -122,8 +122,7 @@ def remediation_pairs(
 
     Types and mandates alternate in random order; the settings fix the share of each group. Estimates filter candidates
     before certification. Undecided and non-unique pairs are skipped. A universe above `large_universe` gives fewer
-    pairs,
-    none with limits by name. Pairs follow the order of `cases`, then of `against`.
+    pairs, none with limits by name. Pairs follow the order of `cases`, then of `against`.
     """
     if not cases:
         return ()
@@ -225,8 +224,7 @@ def _screened(
     """Return the pair with its rules if estimates show that shortcuts fail, else None.
 
     Under a turnover limit the month's trades are scaled to make the case infeasible or the budget binding. The ticket
-    is
-    the smallest candidate that some trade violates; for a long list, the largest.
+    is the smallest candidate that some trade violates; for a long list, the largest.
     """
     rules = trading_rules(pair.case.market, pair.mandate, settings)
     target, portfolio = rules.target(pair.mandate), pair.case.portfolio

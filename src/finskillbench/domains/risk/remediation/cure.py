@@ -58,10 +58,8 @@ class RemediationProgram:
     """Program of one episode with goal `cost` (within `left`), `excess` (plus cost) or `turnover` (of any size).
 
     Columns: buys and sells (n each), cash in and out, position sizes (n), long and short indicators (n each), one
-    excess
-    per soft limit end, and indicators of bought, sold and closed names (n each). Goal `turnover` ignores tickets and
-    limits
-    by name.
+    excess per soft limit end, and indicators of bought, sold and closed names (n each). Goal `turnover` ignores
+    tickets and limits by name.
     """
 
     def __init__(self, task_input: JsonObject, goal: str) -> None:
@@ -101,9 +99,8 @@ class RemediationProgram:
         """Return a lower bound of every cure of at most `most`; infinite if none keeps the tangents.
 
         Outer approximation (Duran and Grossmann 1986): each round solves the integer program, then refines the
-        relaxation for
-        its choice of names, so that no choice repeats. The search stops at `enough`; `open` remains true if tangents
-        still cut.
+        relaxation for its choice of names, so that no choice repeats. The search stops at `enough`; `open` remains
+        true if tangents still cut.
         """
         self.inside, self.open = weights, True
         if np.isfinite(most):

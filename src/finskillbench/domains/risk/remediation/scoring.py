@@ -115,8 +115,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: RemediationInput) ->
     `merit_of_cost` applies to feasible cases, `merit_of_excess` to infeasible ones. The worst breach scales it by
     `_kept`:
     of any limit with headroom, or of the hard limits if infeasible; negative cash and undersized trades also count. A
-    false
-    or missing statement leaves `FALSE_STATEMENT`. Wrong total_turnover and inconsistent trade fields cost a third each.
+    false or missing statement leaves `FALSE_STATEMENT`. Wrong total_turnover and inconsistent trade fields cost a
+    third each.
     """
     market = market_from(task_input)
     portfolio = portfolio_from(task_input, market)

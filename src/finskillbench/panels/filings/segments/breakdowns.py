@@ -46,8 +46,7 @@ def complete_breakdowns(parts: Parts, totals: Mapping[Period, SegmentFigure]) ->
     """Return the finest members that add up to revenue, for the periods that have some.
 
     All members within rounding; else a subset, which drops subtotals; else all members within `TOLERANCE`. Prefer the
-    subset
-    that adds up in most other periods, since chance matches rarely recur, then the largest.
+    subset that adds up in most other periods, since chance matches rarely recur, then the largest.
     """
     sets: dict[Period, Breakdown] = {}
     for period, members in parts.items():

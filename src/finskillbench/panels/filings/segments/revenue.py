@@ -1,8 +1,7 @@
 """Revenue by product and by geography from XBRL dimensions, limited to breakdowns of total revenue.
 
 The rows of one (symbol, axis, start, end, accession) are a complete set within `TOLERANCE` of revenue; later sets
-replace
-earlier ones as a whole.
+replace earlier ones as a whole.
 """
 
 from collections import defaultdict
@@ -103,9 +102,8 @@ def build_segments(
     """Return revenue by member of an axis for all quarters, halves, nine months and years with a breakdown.
 
     Unprinted quarters are differences, marked `derived`, of two years to date, or of a half and its second quarter in
-    one
-    filing. No difference spans filings if the later one recasts an earlier breakdown. Subtotals and repetitions are
-    dropped.
+    one filing. No difference spans filings if the later one recasts an earlier breakdown. Subtotals and repetitions
+    are dropped.
 
     instances : parsed with `REVENUE_TAGS` or all tags. facts : total revenue where an instance states none. filings :
     accession numbers and filing dates; None takes them from `facts`.

@@ -36,8 +36,8 @@ def build_factor_exposures(
     excludes that session for every name. rows : places of month-ends among the sessions, increasing.
 
     Returns a long table by date and symbol; names with fewer than 120 observations in a window, and month-ends with
-    fewer
-    than 252 sessions, have no rows. Raises SourceError for factors that do not vary independently within a window.
+    fewer than 252 sessions, have no rows. Raises SourceError for factors that do not vary independently within a
+    window.
     """
     aligned = pl.DataFrame({"date": pl.Series(sessions, dtype=pl.Date)}).join(factors, on="date", how="left")
     values = aligned.sort("date").select(*FACTORS, "rf").fill_null(np.nan).to_numpy()

@@ -162,10 +162,8 @@ def build_views(
     """Score the names of each row (keys of `inputs`) on known data and compute their expected returns.
 
     EPS over price is trailing net income over market capitalisation, also in the revision. Reported EPS is not used:
-    its
-    base changes at splits (CMG's quarters read 10.50, then 0.25 in 2023), and fourth quarters are missing. Absent
-    signals
-    are null with a score of 0, the universe's mean.
+    its base changes at splits (CMG's quarters read 10.50, then 0.25 in 2023), and fourth quarters are missing. Absent
+    signals are null with a score of 0, the universe's mean.
 
     adj_close, simple : (T, N), of all symbols.
     """

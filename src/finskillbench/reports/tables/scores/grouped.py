@@ -278,8 +278,7 @@ def tidy(results: Results) -> pl.DataFrame:
 
     `reference` is null in rows of conditions; in rows of comparisons `mean` is the paired difference and `episodes` the
     number of pairs. `low` and `high` are the 95 % interval, null if unavailable; `mean` is null if every row ended in
-    an
-    error. Programs count as models.
+    an error. Programs count as models.
     """
     records: list[tuple[object, ...]] = []
     for condition in results.conditions:

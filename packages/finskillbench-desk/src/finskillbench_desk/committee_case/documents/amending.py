@@ -44,8 +44,7 @@ class UndoState:
     """Document while its amendments are undone: `clauses` and `definitions` become the original ones.
 
     `free` numbers belong to clauses without references or changes, `spare` clauses exist only to be deleted. `numbers`
-    are
-    all numbers in use, and `items` run from the last to the first.
+    are all numbers in use, and `items` run from the last to the first.
     """
 
     draft: GuidelineDraft
@@ -257,8 +256,8 @@ def draw_guidelines(
     """Draw a document of forty paragraphs with its coded rules.
 
     With a book, its limits are usual numbers that the book keeps, except for `breaches` clauses and half of the
-    reporting
-    thresholds. There are fewer breaches if no usual number allows as many. `requested` kinds are included if they fit.
+    reporting thresholds. There are fewer breaches if no usual number allows as many. `requested` kinds are included if
+    they fit.
 
     Raises
     ------

@@ -150,8 +150,7 @@ class Roles:
     """Lines by role; exclusive roles share no line, and `planted` has one line per planted item.
 
     `new` lines come from a pending purchase alone, `gone` lines leave by a pending sale, `tomorrow` lines trade on a
-    later
-    day. `paying` lines are in the order in which they get dividends.
+    later day. `paying` lines are in the order in which they get dividends.
     """
 
     planted: tuple[str, ...]

@@ -143,8 +143,7 @@ class FundLedger:
     """All records of one fund on `as_of` that an agent sees.
 
     `fx` is dollars per unit of a currency, `balances` settled cash by currency. `constituents` are weights of issuers
-    by
-    fund, `benchmark` is weight and sector of each member.
+    by fund, `benchmark` is weight and sector of each member.
     """
 
     as_of: date

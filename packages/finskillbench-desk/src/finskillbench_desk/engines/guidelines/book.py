@@ -40,8 +40,7 @@ class Instrument:
     """One instrument.
 
     `issuer` is empty for futures, `benchmark` a weight in percent, `attributes` are numbers by `ATTRIBUTES`. `holdings`
-    of
-    a looked-through fund are fractions by instrument; the remainder stays with the fund.
+    of a looked-through fund are fractions by instrument; the remainder stays with the fund.
     """
 
     name: str

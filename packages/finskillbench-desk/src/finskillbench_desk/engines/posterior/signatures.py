@@ -71,8 +71,7 @@ def signature_evidence(
     """Return log Bayes factors (n, starts) of a signature against none, one column per possible start.
 
     From its start on, innovations move by a normal size (1 is as stated) times `profile` times `shift` (R,), in the
-    usual
-    company's standard deviations.
+    usual company's standard deviations.
     """
     inverse = np.linalg.inv(found.correlation)
     direction = inverse @ shift

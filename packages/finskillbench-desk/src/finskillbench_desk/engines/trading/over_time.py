@@ -2,8 +2,7 @@
 
 Trading a book h (n amounts) to x costs (x - h)' diag(impact) (x - h) / 2. Until the next date x earns x'm less
 aversion * (x - b)' S (x - b) / 2, the risk against the benchmark b. Limits A x = d may hold from some date on. If
-trading
-does not affect learning, only forecast means matter, and an action loses (x - x*)' G (x - x*) / 2.
+trading does not affect learning, only forecast means matter, and an action loses (x - x*)' G (x - x*) / 2.
 
 Source: Gârleanu and Pedersen (2013), "Dynamic trading with predictable returns and transaction costs", with a finite
 horizon, equality limits and a benchmark; Bertsekas (2017), ch. 3, for the recursion.
@@ -42,8 +41,7 @@ class _Rule:
     """Optimal rule of one date: x* = gain (push + impact * h) + forced.
 
     `push` is the date's forecast plus the later dates' demand. `curvature` (n, n) is G, `gain` (n, n) its inverse
-    within
-    the limits, `forced` (n,) the limits' demand, `carried` (n,) the step's term aversion * S b.
+    within the limits, `forced` (n,) the limits' demand, `carried` (n,) the step's term aversion * S b.
     """
 
     curvature: Floats

@@ -34,10 +34,8 @@ class _Subject:
     """Subject of a clause.
 
     `measure` has keys of the rule; `relative` is "plus" for an offset to the benchmark, or a multiple of it. `limit` is
-    a
-    limit that is no percentage, `taken` percentages that are no limit, `spared` exemptions of a prohibition. `flow`
-    marks
-    turnover; `floor` and `at_most` fix the comparison.
+    a limit that is no percentage, `taken` percentages that are no limit, `spared` exemptions of a prohibition. `flow`
+    marks turnover; `floor` and `at_most` fix the comparison.
     """
 
     measure: dict[str, Any]
