@@ -101,7 +101,7 @@ def _filled(rows: pl.DataFrame, rng: np.random.Generator, models: int, arms: int
         .otherwise(nothing),
         served_models=pl.concat_list("model"),
         incidents=pl.when(pl.Series(rng.random(size)) < 0.1)
-        .then(pl.concat_list(pl.lit("tool_error")))
+        .then(pl.concat_list(pl.lit("tool_failed")))
         .otherwise(nothing),
         error=pl.lit(None, pl.String),
         error_cause=pl.lit(None, pl.String),

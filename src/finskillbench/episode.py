@@ -19,7 +19,7 @@ PAPER_SUITE = "paper"
 
 
 class Status(StrEnum):
-    """Final status of an episode (specification: scoring, Parsing a submission)."""
+    """Final status of an episode. Only `unjudged` and `error` have no score; all others but `scored` score 0."""
 
     SCORED = "scored"
     INVALID_SUBMISSION = "invalid_submission"

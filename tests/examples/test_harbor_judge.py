@@ -18,6 +18,7 @@ import pytest
 from finskillbench.edition import Edition
 from finskillbench.integrations.task_files import Layout
 from finskillbench.integrations.task_files.write import ANSWER, PLACE, export_tasks
+from finskillbench.runs.config import EpisodeSelection
 
 SOURCE = Path(__file__).parents[2] / "examples" / "harbor" / "judge.py"
 
@@ -57,7 +58,10 @@ def judged(synthetic_edition: Edition, tmp_path: Path, monkeypatch: pytest.Monke
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     record = export_tasks(
-        synthetic_edition, tmp_path / "tasks", subtasks=["rebalancing"], limit=1, layout=Layout.HARBOR
+        synthetic_edition,
+        tmp_path / "tasks",
+        chosen=EpisodeSelection(subtasks=["rebalancing"], limit=1),
+        layout=Layout.HARBOR,
     )
     ((folder, task_id),) = record.tasks.items()
     metadata = tomllib.loads((tmp_path / "tasks" / folder / "task.toml").read_text())["metadata"]

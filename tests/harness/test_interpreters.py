@@ -19,7 +19,7 @@ from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.tools import interpreters as module
 from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS, tool_specs
 from finskillbench.harness.tools.interpreters import LIMITS, CodeResult, Interpreter, Interpreters, code_runner
-from finskillbench.harness.tools.toolbox import Toolbox
+from finskillbench.harness.tools.toolbox import Toolbox, ToolServices
 from finskillbench.sandbox import snippet
 from finskillbench.sandbox.guards import access
 
@@ -48,7 +48,9 @@ def toolbox(interpreters: Interpreters, episode, full_input, mounts) -> Callable
     def make(condition: Condition, **more: Any) -> Toolbox:
         arm = ARMS[condition]
         mounted = mount(condition, PACKAGES, {})
-        return Toolbox(episode, lambda: full_input, mounted, interpreter=interpreters.for_arm(arm), **more)
+        return Toolbox(
+            episode, lambda: full_input, mounted, ToolServices(interpreter=interpreters.for_arm(arm), **more)
+        )
 
     return make
 

@@ -21,7 +21,7 @@ from finskillbench.harness.model import ToolCall
 from finskillbench.harness.prompts.compaction import compact_input
 from finskillbench.harness.skills.loader import curated, placebo
 from finskillbench.harness.tools.contracts import MAX_RESULT_CHARS, tool_specs
-from finskillbench.harness.tools.toolbox import Toolbox
+from finskillbench.harness.tools.toolbox import Toolbox, ToolServices
 from finskillbench.harness.trace import CallOutcome
 from finskillbench.panels.filings.query import AXES, DURATIONS, LARGEST_LIMIT, FiledStore
 from finskillbench.panels.filings.statements import FundamentalPanels
@@ -69,7 +69,9 @@ def filings() -> PublicFilings:
 @pytest.fixture
 def ask(filings: PublicFilings, episode: Episode, full_input, mounts):
     def call(text: str, as_of: date = LAST, condition: Condition = Condition.NO_SKILL, domain: str = FUNDAMENTAL):
-        toolbox = Toolbox(replace(episode, as_of_date=as_of), lambda: full_input, mounts[condition], filings=filings)
+        toolbox = Toolbox(
+            replace(episode, as_of_date=as_of), lambda: full_input, mounts[condition], ToolServices(filings=filings)
+        )
         result, outcome = asyncio.run(
             toolbox.call(ToolCall("id", "query_xbrl", text), tool_specs(mounts[condition], domain))
         )
@@ -195,7 +197,7 @@ def test_nothing_that_comes_back_was_filed_after_the_episode(ask, arguments: dic
 @pytest.mark.parametrize("sub_task", ["normalization", "earnings_quality", "driver_decomposition"])
 def test_an_episode_shows_no_derived_fact(edition: Edition, sub_task: str, condition: Condition) -> None:
     episode, mounted = edition.episodes([sub_task])[0], mount(condition, curated(), placebo())
-    box = Toolbox(episode, lambda: edition.full_input(episode), mounted, filings=edition.filings)
+    box = Toolbox(episode, lambda: edition.full_input(episode), mounted, ToolServices(filings=edition.filings))
     calls = [ToolCall("id", "get_task_data", dumped(field=field)) for field in episode.input]
     calls += [ToolCall("id", "query_xbrl", dumped(ticker=episode.input["symbol"], axis=axis)) for axis in AXES]
     shown = [asyncio.run(box.call(call, tool_specs(mounted, FUNDAMENTAL))) for call in calls]
@@ -207,6 +209,6 @@ def test_an_episode_shows_no_derived_fact(edition: Edition, sub_task: str, condi
 def test_a_prompt_says_where_the_facts_are() -> None:
     held = {"ref": "panels/facts.parquet", "symbol": "ACME", "as_of": "2024-05-02", "since": "2022-03-01"}
     assert compact_input({"filing_facts": held}, 500) == (
-        '{\n"filing_facts": "facts of ACME as of 2024-05-02, periods ending 2022-03-01 or later: '
-        'get_task_data(\\"filing_facts\\") or query_xbrl(\\"ACME\\")"\n}'
+        '{\n"filing_facts": "facts of ACME as of 2024-05-02: '
+        'get_task_data(\\"filing_facts\\"), periods ending 2022-03-01 or later; query_xbrl(\\"ACME\\"), all periods"\n}'
     )

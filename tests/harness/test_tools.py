@@ -17,7 +17,7 @@ from finskillbench.harness.conditions import ARMS, Condition, Mount, mount
 from finskillbench.harness.model import ToolCall
 from finskillbench.harness.skills.user_skills import EMPTY, MAX_SAVED_SKILLS, MAX_SKILL_CHARS
 from finskillbench.harness.tools.contracts import tool_specs
-from finskillbench.harness.tools.toolbox import Toolbox
+from finskillbench.harness.tools.toolbox import Toolbox, ToolServices
 from finskillbench.harness.trace import CallOutcome
 
 DOMAIN = "fundamental_analysis"
@@ -27,7 +27,9 @@ class Bench:
     """A toolbox with its tool list; `use` returns the parsed result and how the call fared."""
 
     def __init__(self, episode, full_input, mounted, runner, tmp_path, memory) -> None:
-        self.box = Toolbox(episode, lambda: full_input, mounted, runner=runner, scratch_root=tmp_path, memory=memory)
+        self.box = Toolbox(
+            episode, lambda: full_input, mounted, ToolServices(runner, scratch_root=tmp_path), memory=memory
+        )
         self.specs = tool_specs(mounted, DOMAIN)
 
     def raw(self, name: str, arguments: str):
@@ -283,7 +285,7 @@ def test_a_fault_in_a_tool_itself_is_an_error_result_and_in_the_log(episode, mou
     def broken():
         raise ZeroDivisionError("division by zero")
 
-    box = Toolbox(episode, broken, mounts[Condition.NO_SKILL], scratch_root=tmp_path)
+    box = Toolbox(episode, broken, mounts[Condition.NO_SKILL], ToolServices(scratch_root=tmp_path))
     specs = tool_specs(mounts[Condition.NO_SKILL], DOMAIN)
     text, outcome = asyncio.run(box.call(ToolCall("id", "get_task_data", '{"field": "x"}'), specs))
     assert (outcome, orjson.loads(text)) == ("tool_failed", {"error": "ZeroDivisionError: division by zero"})

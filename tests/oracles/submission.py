@@ -1,4 +1,4 @@
-"""Reading of a submission, by a hand-written RFC 8259 reader (specification: scoring, "Parsing a submission")."""
+"""Reading of a submission, one JSON object within limits, by a hand-written RFC 8259 reader."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from finskillbench.sources.edgar.collection import load_filings
 from finskillbench.sources.market.collection import load_market
 from finskillbench.sources.synthetic import write_collection
 from finskillbench_desk.committee_case import build, procedures
-from finskillbench_desk.committee_case.judging.later import score_committee_case
+from finskillbench_desk.committee_case.judging.scorer import score_committee_case
 from finskillbench_desk.market import market
 
 PLAYERS: dict[str, Callable[[], Any]] = {

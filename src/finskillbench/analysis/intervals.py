@@ -146,10 +146,8 @@ def _t_intervals(groups: dict[int, Cells], spreads: dict[int, StandardError], bo
     for place, each in spreads.items():
         mean, half = groups[place].mean, each.half_width
         # The paper's ranked list allows scores above 1: a bound that the mean exceeds does not apply.
-        intervals[place] = (
-            max(mean - half, low if low <= mean else -inf),
-            min(mean + half, high if mean <= high else inf),
-        )
+        least, most = (low if low <= mean else -inf), (high if mean <= high else inf)
+        intervals[place] = (max(mean - half, least), min(mean + half, most))
     return intervals
 
 

@@ -11,7 +11,7 @@ The unknown scores of failed rows are within [0, 1], which bounds every mean and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -78,17 +78,18 @@ class Results:
         return list(self.profiles)
 
     @property
+    def other_profiles(self) -> list[str]:
+        """Subtasks with scores of another profile only, as "name (profile)"."""
+        return [f"{name} ({other.value})" for name, other in self.profiles.items() if other is not self.profile]
+
+    @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """All pairs of a condition and its reference that were run."""
         against = {REFERENCE: [name for name in self.conditions if name != REFERENCE]}
         against[CURATED] = [name for name in self.conditions if name.startswith(USER_SKILLS_PREFIX)]
         against[Condition.CODE.value] = [name for name in self.conditions if name == Condition.CODE_CURATED]
-        return tuple(
-            Comparison(treated, reference)
-            for reference, names in against.items()
-            if reference in self.conditions
-            for treated in names
-        )
+        present = {reference: names for reference, names in against.items() if reference in self.conditions}
+        return tuple(Comparison(treated, reference) for reference, names in present.items() for treated in names)
 
 
 def collect(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, exclude: Collection[str] = ()) -> Results:
@@ -162,27 +163,32 @@ def distinct_values(rows: pl.DataFrame, column: str) -> list[str]:
     return rows[column].unique(maintain_order=True).to_list()
 
 
+def entries_of(rows: pl.DataFrame) -> list[ModelKey]:
+    """Return the models of the rows with their arguments, in order of first appearance."""
+    return [ModelKey(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
+
+
+def frame_of_names(names: Mapping[ModelKey, str]) -> pl.DataFrame:
+    """Table of models and arguments with their names."""
+    lines = [(entry.model, entry.arguments, name) for entry, name in names.items()]
+    return pl.DataFrame(lines, schema={"model": pl.String, "arguments": pl.String, "name": pl.String}, orient="row")
+
+
 def _check_scores(rows: pl.DataFrame) -> None:
     odd = rows.with_row_index("_row").filter(~pl.col("score").is_finite())
     if odd.height:
         place, task, score = odd.select("_row", "task_id", "score").row(0)
-        raise InputError(
-            f"rows: row {place} ({task}) has a score of {score}; use a finite number, or null for no score"
-        )
+        problem = f"row {place} ({task}) has a score of {score}"
+        raise InputError(f"rows: {problem}; use a finite number, or null for no score")
 
 
 def _without(rows: pl.DataFrame, exclude: Collection[str]) -> pl.DataFrame:
-    entries = [ModelKey(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
+    entries = entries_of(rows)
     names = labels(entries)
     unknown = sorted(set(exclude) - {entry.model for entry in entries} - set(names.values()))
     if unknown:
         raise InputError(f"exclude: {unknown[0]} has no rows; models: {', '.join(sorted(names.values()))}")
-    named = pl.DataFrame(
-        [(entry.model, entry.arguments, name) for entry, name in names.items()],
-        schema={"model": pl.String, "arguments": pl.String, "name": pl.String},
-        orient="row",
-    )
-    rows = rows.join(named, on=["model", "arguments"], how="left", maintain_order="left")
+    rows = rows.join(frame_of_names(names), on=["model", "arguments"], how="left", maintain_order="left")
     chosen = list(exclude)
     kept = rows.filter(~(pl.col("model").is_in(chosen) | pl.col("name").is_in(chosen)))
     if kept.is_empty():
@@ -195,10 +201,8 @@ def _apart(rows: pl.DataFrame) -> dict[str, pl.Expr]:
     if rows["edition"].n_unique() == 1:
         return {"episode": pl.col("task_id")}
     mark = pl.col("edition").str.slice(0, 8)
-    return {
-        "episode": pl.concat_str(mark, "task_id", separator="/"),
-        "cluster": pl.concat_str(mark, "cluster", separator="/"),
-    }
+    named = {"episode": "task_id", "cluster": "cluster"}
+    return {name: pl.concat_str(mark, column, separator="/") for name, column in named.items()}
 
 
 def _profile_of(rows: pl.DataFrame, wanted: Profile) -> Profile:

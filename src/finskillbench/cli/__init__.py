@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Annotated
 
 import typer
-from typer import TyperException
+from typer import Option, TyperException
 from typer.main import get_command
 
 from finskillbench.cli import audit, data, demo, doctor, inspect, plan, run, skills
@@ -66,10 +66,10 @@ def _print_version(wanted: bool) -> None:
 def _root(
     context: typer.Context,
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     verbose: Annotated[
-        int, typer.Option("-v", "--verbose", count=True, help="Log progress to standard error; -vv adds tracebacks.")
+        int, Option("-v", "--verbose", count=True, help="Log progress to standard error; -vv adds tracebacks.")
     ] = 0,
 ) -> None:
     console.log_to_stderr(verbose)

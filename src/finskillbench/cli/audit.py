@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from finskillbench.cli.data.arguments import PartOfEdition
 from finskillbench.cli.display import console
@@ -15,21 +16,17 @@ EXAMPLE = "Example: finskillbench audit editions/seven --json audit.json"
 
 
 def audit(
-    edition: Annotated[Path, typer.Argument(metavar="EDITION", help="Folder of the edition, built or imported.")],
+    edition: Annotated[Path, Argument(metavar="EDITION", help="Folder of the edition, built or imported.")],
     suite: PartOfEdition = None,
-    check: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Run only this check; repeatable.")] = None,
+    check: Annotated[list[str] | None, Option(metavar="NAME", help="Run only this check; repeatable.")] = None,
     as_json: JsonOutput = None,
     other: Annotated[
         Path | None,
-        typer.Option(
-            metavar="EDITION", help="Edition of another seed, on which the `signature` check tests its model."
-        ),
+        Option(metavar="EDITION", help="Edition of another seed, on which the `signature` check tests its model."),
     ] = None,
     raw_dir: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Raw files with company facts, to which the `rederived` check compares labels."
-        ),
+        Option(metavar="DIR", help="Raw files with company facts, to which the `rederived` check compares labels."),
     ] = None,
 ) -> None:
     """Audit an edition: truths are reachable, shortcuts do not reach them, and scores fall with worse answers.

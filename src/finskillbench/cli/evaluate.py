@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from finskillbench.cli.display import console
-from finskillbench.cli.display.console import exit_with, print_end
+from finskillbench.cli.display.console import LARGEST, exit_with, print_end
 from finskillbench.cli.options import kinds
 from finskillbench.cli.options.runs import RunOptions
 from finskillbench.cli.run import execute_run
@@ -34,26 +35,22 @@ SHOWN = 10
 
 # Longer than a screen: each option is a parameter with its help text.
 def eval_command(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Your skills: one package, or a folder of several.")],
-    model: Annotated[str, typer.Option(help="As for `run`: baseline/NAME, provider/name, or package.module:name.")],
+    folder: Annotated[Path, Argument(metavar="DIR", help="Your skills: one package, or a folder of several.")],
+    model: Annotated[str, Option(help="As for `run`: baseline/NAME, provider/name, or package.module:name.")],
     against: Annotated[
-        str, typer.Option(metavar="CONDITION|DIR", help="Reference: no_skill, curated, or a folder of other skills.")
+        str, Option(metavar="CONDITION|DIR", help="Reference: no_skill, curated, or a folder of other skills.")
     ] = "no_skill",
     domain: Annotated[
         list[str] | None,
-        typer.Option(help="Domain of the skills; repeatable. Default: the domains that their documents name."),
+        Option(help="Domain of the skills; repeatable. Default: the domains that their documents name."),
     ] = None,
-    keep_curated: Annotated[
-        bool, typer.Option("--keep-curated", help="Keep the curated packages available too.")
-    ] = False,
+    keep_curated: Annotated[bool, Option("--keep-curated", help="Keep the curated packages available too.")] = False,
     python: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="Python interpreter of their scripts. Default: the current one.")
+        Path | None, Option(metavar="PATH", help="Python interpreter of their scripts. Default: the current one.")
     ] = None,
     edition: kinds.EditionFolder = None,
     subtask: kinds.Subtasks = None,
-    limit: Annotated[
-        int, typer.Option(min=1, max=console.LARGEST, help="First episodes of each subtask.")
-    ] = PER_SUBTASK,
+    limit: Annotated[int, Option(min=1, max=LARGEST, help="First episodes of each subtask.")] = PER_SUBTASK,
     epochs: kinds.Epochs = 1,
     max_concurrency: kinds.MaxConcurrency = None,
     base_url: kinds.BaseUrl = None,
@@ -93,9 +90,8 @@ def eval_command(
         out=out,
     )
     curated_packages = curated() if keep_curated else {}
-    packages = {
-        key: package for key, package in options.user_skills[treated].packages.items() if key not in curated_packages
-    }
+    offered = options.user_skills[treated].packages
+    packages = {key: package for key, package in offered.items() if key not in curated_packages}
     meant_for = [registered(each).name for each in domain] if domain else domains_of(packages.values())
     result, loaded = execute_run(options)
     (entry,) = options.model_keys
@@ -223,10 +219,8 @@ def _flips(found: Evaluation, run: Path) -> list[str]:
 
 
 def _lines(flips: Sequence[Flip], found: Evaluation, run: Path) -> list[str]:
-    return [
-        f"  {flip.reference:.3f} -> {flip.treated:.3f}  {_command(run, flip, found.sides[0].condition)}"
-        for flip in flips
-    ]
+    condition = found.sides[0].condition
+    return [f"  {flip.reference:.3f} -> {flip.treated:.3f}  {_command(run, flip, condition)}" for flip in flips]
 
 
 def _command(run: Path, flip: Flip, condition: str) -> str:

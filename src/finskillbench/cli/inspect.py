@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from finskillbench.cli.display import console
 from finskillbench.cli.options.kinds import JsonOutput, Skills, checked, find_condition
@@ -24,13 +25,11 @@ Examples:
 
 
 def inspect(
-    edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
-    task_id: Annotated[str | None, typer.Argument(help="Task id. Default: list all.")] = None,
-    condition: Annotated[
-        str, typer.Option(callback=checked(find_condition), help="Condition, as for `run`.")
-    ] = "no_skill",
+    edition: Annotated[Path, Argument(help="Folder of the edition.")],
+    task_id: Annotated[str | None, Argument(help="Task id. Default: list all.")] = None,
+    condition: Annotated[str, Option(callback=checked(find_condition), help="Condition, as for `run`.")] = "no_skill",
     skills: Skills = None,
-    field: Annotated[str | None, typer.Option(help="Print what get_task_data returns for this field.")] = None,
+    field: Annotated[str | None, Option(help="Print what get_task_data returns for this field.")] = None,
     as_json: JsonOutput = None,
 ) -> None:
     """Print what an agent sees of an episode: prompt, tools and available data fields."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from finskillbench.cli.display import console
 from finskillbench.cli.options.runs import RunOptions
@@ -32,7 +33,7 @@ class PlanOptions(RunOptions):
 
     like: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             exists=True,
             file_okay=False,
             metavar="RUN",
@@ -48,15 +49,13 @@ def plan(options: PlanOptions) -> None:
     is written and no provider is called. Finished episodes of the run folder are not counted.
     """
     from finskillbench.harness.conditions import parse_condition
-    from finskillbench.runs.plan.items import make_plan
     from finskillbench.runs.plan.usage import EarlierRun, estimate, left_to_run
     from finskillbench.runs.store.journal import read_history
 
     shard = options.parsed_shard
     options.check_names()
-    earlier_run = (
-        None if options.like is None else EarlierRun(str(options.like), read_history(options.like).rows.values())
-    )
+    like = options.like
+    earlier_run = None if like is None else EarlierRun(str(like), read_history(like).rows.values())
 
     with console.Progress() as progress:
         progress("Reading the edition")
@@ -64,16 +63,7 @@ def plan(options: PlanOptions) -> None:
         folder = options.folder(loaded)
         conditions = [parse_condition(name) for name in options.conditions]
         episodes = loaded.episodes(options.subtask or None)
-        work = make_plan(
-            episodes,
-            options.model_keys,
-            conditions,
-            limit=options.limit,
-            sample=options.sample,
-            tasks=options.tasks(loaded),
-            limits=options.limits,
-            epochs=options.epochs,
-        )
+        work = options.episodes(loaded).plan(episodes, options.model_keys, conditions)
         left, finished = left_to_run(folder, loaded, work, shard=shard, retry_errors=options.retry_errors)
         estimates = estimate(
             work,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from finskillbench.cli.display.console import Progress, print_result
 from finskillbench.cli.options.runs import RunOptions
@@ -28,13 +28,9 @@ class RunCommandOptions(RunOptions):
 
     cluster: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Scheduler of a Dask cluster that runs the episodes, such as tcp://host:8786."
-        ),
+        Option(metavar="ADDRESS", help="Scheduler of a Dask cluster that runs the episodes, such as tcp://host:8786."),
     ] = None
-    page: Annotated[bool, typer.Option("--page", help="Also write the report page, into the run folder's report/.")] = (
-        False
-    )
+    page: Annotated[bool, Option("--page", help="Also write the report page, into the run folder's report/.")] = False
 
 
 def run(options: RunCommandOptions) -> None:

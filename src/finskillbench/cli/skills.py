@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument
 
 from finskillbench.cli import evaluate
 from finskillbench.cli.display import console
@@ -37,7 +38,7 @@ def list_packages() -> None:
 def lint_packages(
     packages: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PACKAGE...]", help="Names or folders of packages. Default: all curated packages."),
+        Argument(metavar="[PACKAGE...]", help="Names or folders of packages. Default: all curated packages."),
     ] = None,
 ) -> None:
     """Check packages against the Agent Skills specification and this project's rules. Exit code 1 if there are
@@ -60,9 +61,7 @@ def lint_packages(
 
 
 @app.command("show", epilog="Example: finskillbench skills show portfolio-construction")
-def show_package(
-    package: Annotated[str, typer.Argument(help="Name of a curated package, or a package folder.")],
-) -> None:
+def show_package(package: Annotated[str, Argument(help="Name of a curated package, or a package folder.")]) -> None:
     """Print a package as an agent reads it: its document, then the names of its references and scripts."""
     from finskillbench.harness.skills.loader import load_package
 
@@ -75,7 +74,7 @@ def show_package(
 
 
 @app.command("new", epilog="Example: finskillbench skills new my-skills/portfolio-notes")
-def new(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create, which names the skill.")]):
+def new(folder: Annotated[Path, Argument(metavar="DIR", help="Folder to create, which names the skill.")]):
     """Create a template package with a document, a reference, a script and test cases; it passes the linter."""
     from finskillbench.edition.store import new_folder
     from finskillbench.errors import InputError

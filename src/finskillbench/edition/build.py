@@ -117,11 +117,8 @@ def build_edition(
             progress("writing synthetic raw files")
             write_collection(Path(raw), seed=seed, names=size)
             stated = {"kind": source, "names": size}
-            _write(
-                folder,
-                _Request(Path(raw), stated, seed, size, chosen, episodes, user_catalog, filed, cluster),
-                progress,
-            )
+            request = _Request(Path(raw), stated, seed, size, chosen, episodes, user_catalog, filed, cluster)
+            _write(folder, request, progress)
     return load_edition(out)
 
 

@@ -16,18 +16,8 @@ from finskillbench import notebook
 from finskillbench.domains import EVERY_SUITE, domains, subtask_named, subtasks, suite_of, suites_named
 from finskillbench.domains.base import Domain
 from finskillbench.domains.interactive import InteractiveState
+from finskillbench.edition import store
 from finskillbench.edition.references import FACTS, References
-from finskillbench.edition.store import (
-    CANARY_FILE,
-    MANIFEST,
-    STAGES,
-    WITHHELD,
-    Manifest,
-    digest_file,
-    read_lines,
-    read_manifest,
-    read_records,
-)
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.errors import EditionError, InputError
 from finskillbench.scoring.values import is_object
@@ -43,7 +33,7 @@ class Edition:
     """
 
     path: Path
-    manifest: Manifest
+    manifest: store.Manifest
     chosen: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     def __repr__(self) -> str:
@@ -55,9 +45,7 @@ class Edition:
 
     def to_polars(self) -> pl.DataFrame:
         """Return one row per episode, in file order, without inputs."""
-        records = [
-            (each.task_id, each.skill, each.sub_task, each.as_of_date, each.difficulty) for each in self.episodes()
-        ]
+        records = [(one.task_id, one.skill, one.sub_task, one.as_of_date, one.difficulty) for one in self.episodes()]
         types = {**dict.fromkeys(("task_id", "domain", "sub_task"), pl.String), "as_of_date": pl.Date}
         return pl.DataFrame(records, schema={**types, "difficulty": pl.String}, orient="row")
 
@@ -122,7 +110,7 @@ class Edition:
 
     @property
     def has_stages(self) -> bool:
-        return (self.path / STAGES).is_dir()
+        return (self.path / store.STAGES).is_dir()
 
     def episodes(self, sub_tasks: Collection[str] | None = None) -> tuple[Episode, ...]:
         """Return episodes in file order, of the named subtasks or of all; an unknown one raises `InputError`."""
@@ -135,7 +123,7 @@ class Edition:
     @cached_property
     def _episodes(self) -> Mapping[str, tuple[Episode, ...]]:
         folder = self.path / "episodes"
-        return {name: tuple(read_records(folder / f"{name}.jsonl", Episode)) for name in self.sub_tasks}
+        return {name: tuple(store.read_records(folder / f"{name}.jsonl", Episode)) for name in self.sub_tasks}
 
     def truth(self, task_id: str) -> Truth:
         """Return the truth of one episode.
@@ -155,7 +143,7 @@ class Edition:
         found: dict[str, Truth] = {}
         for name in self.sub_tasks:
             path = self.path / "truth" / f"{name}.jsonl"
-            for truth in read_records(path, Truth):
+            for truth in store.read_records(path, Truth):
                 if truth.sub_task != name:  # it would be scored by the wrong scorer
                     raise EditionError(f"{path}: {truth.task_id} belongs to {truth.sub_task}; rebuild the edition")
                 found[truth.task_id] = truth
@@ -163,7 +151,7 @@ class Edition:
 
     def lines(self, part: str, sub_task: str) -> Iterator[dict[str, Any]]:
         """Iterate over the raw lines of one file; `part` is "episodes", "truth", "certificates" or "stages"."""
-        return read_lines(self.path / part / f"{sub_task}.jsonl")
+        return store.read_lines(self.path / part / f"{sub_task}.jsonl")
 
     def certificates(self, sub_task: str) -> dict[str, JsonObject]:
         return self._by_task("certificates", sub_task, "certificate")
@@ -171,8 +159,8 @@ class Edition:
     def hidden(self, sub_task: str) -> Mapping[str, JsonObject]:
         """Return hidden fields of a subtask's interactive cases by task id; empty if the edition holds none."""
         if sub_task not in self._hidden_parts:
-            there = (self.path / STAGES / f"{sub_task}.jsonl").is_file()
-            self._hidden_parts[sub_task] = self._by_task(STAGES, sub_task, "hidden") if there else {}
+            there = (self.path / store.STAGES / f"{sub_task}.jsonl").is_file()
+            self._hidden_parts[sub_task] = self._by_task(store.STAGES, sub_task, "hidden") if there else {}
         return self._hidden_parts[sub_task]
 
     @cached_property
@@ -200,13 +188,13 @@ class Edition:
         hidden = self.hidden(episode.sub_task).get(episode.task_id)
         if opened is None or hidden is None:
             raise EditionError(
-                f"{self.path}: {episode.task_id} is interactive, and {STAGES}/ has no entry for it; run it with the "
-                "edition that this copy was made from"
+                f"{self.path}: {episode.task_id} is interactive, and {store.STAGES}/ has no entry for it; run it with "
+                "the edition that this copy was made from"
             )
         try:
             return opened(self.full_input(episode), hidden)
         except ValueError as error:
-            path = self.path / STAGES / f"{episode.sub_task}.jsonl"
+            path = self.path / store.STAGES / f"{episode.sub_task}.jsonl"
             raise EditionError(f"{path}: {episode.task_id}: {error}; rebuild the edition") from None
 
     @cached_property
@@ -265,17 +253,17 @@ def load_edition(path: Path | str, suite: str | None = None) -> Edition:
     """
     folder = Path(path)
     names = _files(folder)
-    manifest = read_manifest(folder)
-    added = sorted(names - {MANIFEST, CANARY_FILE, *manifest["files"]})
+    manifest = store.read_manifest(folder)
+    added = sorted(names - {store.MANIFEST, store.CANARY_FILE, *manifest["files"]})
     if added:
         raise EditionError(f"{folder / added[0]} is not part of the edition; remove it or rebuild the edition")
-    withheld = tuple(name for name in WITHHELD if not (folder / name).is_dir())
+    withheld = tuple(name for name in store.WITHHELD if not (folder / name).is_dir())
     for name, digest in manifest["files"].items():
         if name.split("/")[0] in withheld:
             continue
         if name not in names:
             raise EditionError(f"{folder / name} is missing; restore it or rebuild the edition")
-        if digest_file(folder / name) != digest:
+        if store.digest_file(folder / name) != digest:
             raise EditionError(f"{folder / name} was altered since the edition was built; restore or rebuild it")
     edition = Edition(folder, manifest)
     return edition if suite is None else edition.part(suite)

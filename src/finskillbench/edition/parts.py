@@ -17,7 +17,6 @@ from dataclasses import astuple, dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from statistics import median
-from types import TracebackType
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import orjson
@@ -141,9 +140,7 @@ class Processes:
     def __enter__(self) -> Processes:
         return self
 
-    def __exit__(
-        self, failed: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, failed: type[BaseException] | None, *details: object) -> None:
         if self._pool is None:
             return
         if failed is not None:
@@ -274,7 +271,8 @@ def write_subtask(
         task_input = task.episode.input
         truth = replace(task.truth, verification=subtask.verification.for_label(task.truth.verification))
         if subtask.rederive is not None:
-            task_input = _resolved(task, references)
+            stored_input = _stored(task.episode.input)
+            task_input = {name: references.resolved(value) for name, value in stored_input.items()}
             leaves = subtask.derived_again(_stored(truth.expected_output), task_input)
             truth = replace(truth, proof=rederivation_proof(truth.task_id, leaves))
         written.append(replace(task, truth=truth, tables={}))
@@ -304,10 +302,6 @@ def _write_tables(folder: Path, task: BuiltTask) -> list[str]:
 
 def _marked(episode: Episode) -> Episode:
     return replace(episode, metadata={**episode.metadata, "canary": CANARY})
-
-
-def _resolved(task: BuiltTask, references: References) -> dict[str, Any]:
-    return {name: references.resolved(value) for name, value in _stored(task.episode.input).items()}
 
 
 def _stored(value: JsonObject) -> dict[str, Any]:

@@ -8,19 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from types import TracebackType
 from typing import cast
 from urllib.parse import urljoin, urlsplit
 
 import httpx
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception_type,
-    stop_after_attempt,
-    stop_any,
-    stop_when_event_set,
-)
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, stop_when_event_set
 
 from finskillbench.errors import DownloadError
 from finskillbench.fetch.configuration import Check, Configuration, ContentError, NoDataError, excerpt
@@ -126,9 +118,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.stop()
         self._http.close()
 
@@ -156,7 +146,7 @@ class Client:
         }
         limits = self._configuration.requests
         attempts = Retrying(
-            stop=stop_any(stop_after_attempt(limits.attempts), stop_when_event_set(self._stopped)),
+            stop=stop_after_attempt(limits.attempts) | stop_when_event_set(self._stopped),
             wait=self._wait,
             retry=retry_if_exception_type(_RetryableError),
             sleep=self._rest,

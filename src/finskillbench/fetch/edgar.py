@@ -228,7 +228,7 @@ def factor_items(addresses: Addresses) -> Iterator[FetchItem]:
     """Yield the two archives of daily factors, which the library replaces every month."""
     for name, header in _FACTOR_FILES.items():
         request = SourceRequest("french", f"{addresses.french}/{name}_CSV.zip", partial(_factors, header))
-        yield FetchItem(f"famafrench/{name}.csv", (request,), _unpacked)
+        yield FetchItem(f"famafrench/{name}.csv", (request,), lambda bodies: unzipped(bodies[0]))
 
 
 def series_items(window: Window, addresses: Addresses) -> Iterator[FetchItem]:
@@ -237,10 +237,6 @@ def series_items(window: Window, addresses: Addresses) -> Iterator[FetchItem]:
         url = f"{addresses.fred}/graph/fredgraph.csv?id={series}&cosd={window.prices_from}&coed={window.last}"
         headers = (f"observation_date,{series}", f"DATE,{series}")
         yield FetchItem(f"fred/{series}.csv", (SourceRequest("fred", url, partial(_series, headers)),))
-
-
-def _unpacked(bodies: Sequence[bytes]) -> bytes:
-    return unzipped(bodies[0])
 
 
 def _factors(header: bytes, body: bytes) -> None:

@@ -84,9 +84,7 @@ def read_members(fetcher: Fetcher, universe: str, window: Window, addresses: Add
     _download(fetcher, addresses)
     listed = parse_constituents(folder / CONSTITUENTS)
     if universe == INDEX:
-        chosen = {
-            symbol: one for symbol, one in listed.items() if one.date_added is None or one.date_added <= window.last
-        }
+        chosen = {name: one for name, one in listed.items() if one.date_added is None or one.date_added <= window.last}
         return _with_ciks(fetcher, chosen, frozenset(), addresses)
     published = _published()
     chosen: dict[str, SecurityRecord] = {}

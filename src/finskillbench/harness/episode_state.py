@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,7 +22,7 @@ from finskillbench.harness.prompts.compose import arm_prompt, prompt_digest, rem
 from finskillbench.harness.skills.user_skills import EMPTY, Memory
 from finskillbench.harness.tools.contracts import READS_DATA, budget_of, subtask_tools, tool_specs
 from finskillbench.harness.tools.interpreters import Interpreters
-from finskillbench.harness.tools.toolbox import Filings, Runner, TaskData, Toolbox
+from finskillbench.harness.tools.toolbox import Filings, Runner, TaskData, Toolbox, ToolServices
 from finskillbench.harness.trace import CallOutcome, CallRecord, Ended, ToolRecord, Trace
 from finskillbench.redaction import redactor_of_process
 
@@ -95,17 +96,11 @@ class EpisodeState:
         self.system = system_prompt(mounted.arm, allowance.turns)
         self.messages = [Message("system", self.system), Message("user", self.prompt)]
         self.records: list[ToolRecord] = []
+        interpreter = resources.interpreters.for_arm(mounted.arm)
+        services = ToolServices(resources.runner, interpreter, resources.filings, resources.scratch_root)
+        state, data_calls = spec.open_state(), allowance.data_calls
         self.toolbox = Toolbox(
-            episode,
-            spec.task_data,
-            mounted,
-            runner=resources.runner,
-            interpreter=resources.interpreters.for_arm(mounted.arm),
-            filings=resources.filings,
-            scratch_root=resources.scratch_root,
-            memory=memory,
-            state=spec.open_state(),
-            data_calls=allowance.data_calls,
+            *(episode, spec.task_data, mounted, services), memory=memory, state=state, data_calls=data_calls
         )
         self.calls: list[CallRecord] = []
         self.incidents: list[str] = []
@@ -176,6 +171,11 @@ class EpisodeState:
     def record_not_run(self, turn: int, call: ToolCall) -> None:
         """Record a call after the submission, or in a turn that exceeded the budget."""
         self.records.append(ToolRecord(turn, call.id, call.name, call.arguments, "not_run", 0.0, None))
+
+    @property
+    def busy_seconds(self) -> float:
+        """Time of answered model calls and of tool calls."""
+        return math.fsum(call.seconds for call in self.calls) + math.fsum(record.seconds for record in self.records)
 
     def trace(self, ended: Ended, failure: FinSkillBenchError | None, turns: int, busy: float | None = None) -> Trace:
         """Return the full record after `turns` turns; the clock stops here.

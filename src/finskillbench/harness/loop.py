@@ -7,7 +7,6 @@ limited to the remainder, and a turn beyond it is discarded.
 
 from __future__ import annotations
 
-import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -94,10 +93,7 @@ class Conversation:
         state = self.state
         try:
             ended, failure = await self.outcome(self._converse())
-            busy = math.fsum(call.seconds for call in state.calls) + math.fsum(
-                record.seconds for record in state.records
-            )
-            return state.trace(ended, failure, turns=len(state.calls), busy=busy)
+            return state.trace(ended, failure, turns=len(state.calls), busy=state.busy_seconds)
         finally:
             state.toolbox.close()
 

@@ -6,13 +6,18 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from finskillbench.cli.display import console
 from finskillbench.cli.display.console import INTERRUPTED, print_result
 from finskillbench.cli.options.kinds import ConditionOptions, checked, command, find_condition
+
+if TYPE_CHECKING:
+    from finskillbench.runs.execute.progress import RunProgress
+    from finskillbench.runs.store.rows import Row
 
 DRIVE, SERVE, EXPORT = typer.Typer(), typer.Typer(), typer.Typer()
 DRIVE_EXAMPLE = """\b
@@ -26,10 +31,10 @@ Examples:
   finskillbench serve editions/seven TASK_ID --condition curated --out runs/by-hand
   finskillbench serve editions/seven TASK_ID --http 8765 --out runs/by-hand"""
 
-_Edition = Annotated[Path, typer.Argument(help="Folder of the edition.")]
-_Seconds = Annotated[float, typer.Option(min=1, max=10**6, help="An episode that takes longer ends without an answer.")]
-_Calls = Annotated[int, typer.Option(min=1, max=10**6, help="An episode with more tool calls ends without an answer.")]
-_Out = Annotated[Path, typer.Option(parser=console.out_path, metavar="PATH", help="Run folder.")]
+_Edition = Annotated[Path, Argument(help="Folder of the edition.")]
+_Seconds = Annotated[float, Option(min=1, max=10**6, help="An episode that takes longer ends without an answer.")]
+_Calls = Annotated[int, Option(min=1, max=10**6, help="An episode with more tool calls ends without an answer.")]
+_Out = Annotated[Path, Option(parser=console.out_path, metavar="PATH", help="Run folder.")]
 
 
 @dataclass(kw_only=True)
@@ -39,7 +44,7 @@ class DriveOptions(ConditionOptions):
     edition: _Edition
     agent_command: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="COMMAND",
             help="Command line of the agent. {mcp_config} is an MCP client configuration for the tools, "
             "{mcp_url} their HTTP address, {prompt_file} the task, {usage_file} the file for its tokens and "
@@ -47,20 +52,20 @@ class DriveOptions(ConditionOptions):
             "current folder.",
         ),
     ]
-    name: Annotated[str, typer.Option(help="Name of the agent in rows.")]
+    name: Annotated[str, Option(help="Name of the agent in rows.")]
     out: _Out
     seconds: _Seconds = 1800.0
     calls: _Calls = 200
     max_cost: Annotated[
         float | None,
-        typer.Option(
+        Option(
             min=0,
             metavar="USD",
             help="Cost limit of the run folder, by {usage_file}. No episode starts that would exceed it at the cost of "
             "the dearest episode so far.",
         ),
     ] = None
-    max_concurrency: Annotated[int, typer.Option(min=1, help="Commands at a time.")] = 4
+    max_concurrency: Annotated[int, Option(min=1, help="Commands at a time.")] = 4
 
 
 def drive(options: DriveOptions) -> None:
@@ -86,8 +91,8 @@ def drive(options: DriveOptions) -> None:
             loaded,
             options.agent_command,
             options.name,
-            options.conditions,
-            options.subtask or None,
+            conditions=options.conditions,
+            subtasks=options.subtask or None,
             skills=options.skill_folders,
             limit=options.limit,
             sample=options.sample,
@@ -112,17 +117,13 @@ DRIVE.command(epilog=DRIVE_EXAMPLE)(command(drive, DriveOptions))
 @SERVE.command(epilog=SERVE_EXAMPLE)
 def serve(
     edition: _Edition,
-    task_id: Annotated[str, typer.Argument(help="Task id of the episode.")],
+    task_id: Annotated[str, Argument(help="Task id of the episode.")],
     out: _Out,
-    condition: Annotated[
-        str, typer.Option(callback=checked(find_condition), help="Condition, as for run.")
-    ] = "no_skill",
-    name: Annotated[str, typer.Option(help="Name of the client in rows.")] = "mcp/client",
+    condition: Annotated[str, Option(callback=checked(find_condition), help="Condition, as for run.")] = "no_skill",
+    name: Annotated[str, Option(help="Name of the client in rows.")] = "mcp/client",
     http: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=65_535, metavar="PORT", help="Serve streamable HTTP on this machine; 0 takes a free port."
-        ),
+        Option(min=0, max=65_535, metavar="PORT", help="Serve streamable HTTP on this machine; 0 takes a free port."),
     ] = None,
     seconds: _Seconds = 1800.0,
     calls: _Calls = 200,
@@ -148,7 +149,7 @@ def serve(
         calls=calls,
         out=out,
         announce=_print_stderr,
-        progress=lambda progress, row: _print_stderr(progress.notice),
+        progress=_print_notice,
     )
     if result.interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -156,6 +157,10 @@ def serve(
     _print_stderr(f"{task_id}: {mine.get('status', 'not run')}, score {mine.get('score')}; {out}")
     if mine.get("status") in (None, "error"):
         raise typer.Exit(1)
+
+
+def _print_notice(progress: RunProgress, row: Row | None) -> None:
+    _print_stderr(progress.notice)
 
 
 def _print_stderr(text: str) -> None:
@@ -185,25 +190,25 @@ class ExportTarget(StrEnum):
 
 @EXPORT.command(epilog=EXPORT_EXAMPLE)
 def export(
-    run: Annotated[Path, typer.Argument(help="Run folder; for other targets than Inspect also a table of rows.")],
+    run: Annotated[Path, Argument(help="Run folder; for other targets than Inspect also a table of rows.")],
     out: Annotated[
         Path,
-        typer.Option(
+        Option(
             "--out",
             parser=console.out_path,
             metavar="PATH",
             help="Folder of the logs or the tracker store, made if absent; for parquet and csv the file.",
         ),
     ],
-    to: Annotated[str, typer.Option(help=f"{', '.join(ExportTarget)}.")] = ExportTarget.INSPECT,
-    model: Annotated[list[str] | None, typer.Option(help="Model; repeatable. Default: all of the run.")] = None,
-    condition: Annotated[list[str] | None, typer.Option(help="Condition; repeatable. Default: all of the run.")] = None,
+    to: Annotated[str, Option(help=f"{', '.join(ExportTarget)}.")] = ExportTarget.INSPECT,
+    model: Annotated[list[str] | None, Option(help="Model; repeatable. Default: all of the run.")] = None,
+    condition: Annotated[list[str] | None, Option(help="Condition; repeatable. Default: all of the run.")] = None,
     profile: Annotated[
-        str, typer.Option(help="Score profile for mlflow and wandb: certified, strict or paper.")
+        str, Option(help="Score profile for mlflow and wandb: certified, strict or paper.")
     ] = "certified",
     attach: Annotated[
         list[Path] | None,
-        typer.Option(help="File or folder to attach to the run in mlflow or wandb, such as a report; repeatable."),
+        Option(help="File or folder to attach to the run in mlflow or wandb, such as a report; repeatable."),
     ] = None,
 ) -> None:
     """Write a run as Inspect logs, flat rows (Parquet or CSV), an MLflow store or offline runs of Weights & Biases.

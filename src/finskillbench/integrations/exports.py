@@ -241,9 +241,8 @@ def export_mlflow(
     arms = tracker_runs(run, results)
     make_folder(out)
     # MLflow is an extra, which type checkers need not have.
-    client = cast("Any", import_module("mlflow.tracking")).MlflowClient(
-        tracking_uri=f"sqlite:///{(out / DATABASE).absolute()}"
-    )
+    address = f"sqlite:///{(out / DATABASE).absolute()}"
+    client = cast("Any", import_module("mlflow.tracking")).MlflowClient(tracking_uri=address)
     name = run.path.resolve().name
     known = client.get_experiment_by_name(name)
     experiment = (

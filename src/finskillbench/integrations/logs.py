@@ -144,9 +144,8 @@ def export_run(
             samples.append(make_sample(row, read_trajectory(run / row.item.trajectory).trace))
             if progress is not None:
                 progress(name, len(samples), len(arm_rows))
-        log = _log(
-            run, record, entry, condition, arm_rows, samples, complete=len(samples) >= expected[entry, condition]
-        )
+        complete = len(samples) >= expected[entry, condition]
+        log = _log(run, record, entry, condition, arm_rows, samples, complete=complete)
         written.append(_write(log, out / f"{name}.eval"))
     return written
 

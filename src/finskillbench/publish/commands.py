@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from finskillbench.cli.data.arguments import EditionArgument
 from finskillbench.cli.data.info import describe
@@ -26,36 +27,33 @@ Examples:
 # Longer than a screen: each option is a parameter with its help text.
 @SUBMIT.command("submit", epilog=SUBMIT_EXAMPLE)
 def submit_command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    run: Annotated[Path, Argument(metavar="RUN", help="Run folder.")],
     out: Annotated[
-        Path,
-        typer.Option("--out", parser=console.out_path, metavar="PATH", help="New file ending in .zip, or new folder."),
+        Path, Option("--out", parser=console.out_path, metavar="PATH", help="New file ending in .zip, or new folder.")
     ],
-    name: Annotated[str, typer.Option(help="Name of the submitter, shown on the leaderboard.")],
-    contact: Annotated[str | None, typer.Option(help="Contact, shown on the leaderboard.")] = None,
-    url: Annotated[str | None, typer.Option(help="Web address, shown on the leaderboard.")] = None,
+    name: Annotated[str, Option(help="Name of the submitter, shown on the leaderboard.")],
+    contact: Annotated[str | None, Option(help="Contact, shown on the leaderboard.")] = None,
+    url: Annotated[str | None, Option(help="Web address, shown on the leaderboard.")] = None,
     edition: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             metavar="DIR", help="Edition of the run, with or without truth. Default: the path that the run recorded."
         ),
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="SSH key to sign with. Default: id_ed25519, id_ecdsa or id_rsa of ~/.ssh."),
+        Option(metavar="FILE", help="SSH key to sign with. Default: id_ed25519, id_ecdsa or id_rsa of ~/.ssh."),
     ] = None,
     unsigned: Annotated[
-        bool, typer.Option("--unsigned", help="Submit without a signature; shown on the leaderboard.")
+        bool, Option("--unsigned", help="Submit without a signature; shown on the leaderboard.")
     ] = False,
     partial: Annotated[
-        str | None, typer.Option(metavar="REASON", help="Submit a run with missing episodes; shown, but not ranked.")
+        str | None, Option(metavar="REASON", help="Submit a run with missing episodes; shown, but not ranked.")
     ] = None,
     cutoff: Annotated[
-        list[str] | None, typer.Option(metavar="[MODEL=]DATE", help="Last day of a model's training data; repeatable.")
+        list[str] | None, Option(metavar="[MODEL=]DATE", help="Last day of a model's training data; repeatable.")
     ] = None,
-    trajectories: Annotated[
-        bool, typer.Option("--trajectories", help="Include full trajectories, without keys.")
-    ] = False,
+    trajectories: Annotated[bool, Option("--trajectories", help="Include full trajectories, without keys.")] = False,
 ) -> None:
     """Write a bundle of a run: answers, rows, settings and digests, signed, without truth and keys.
 
@@ -105,27 +103,23 @@ def _group(context: typer.Context) -> None:
 
 @LEADERBOARD.command("build", epilog=BUILD_EXAMPLE)
 def build(
-    bundles: Annotated[
-        list[Path], typer.Argument(metavar="BUNDLE...", help="Bundles written by finskillbench submit.")
-    ],
-    edition: Annotated[Path, typer.Option(metavar="DIR", help="The edition with its truth.")],
+    bundles: Annotated[list[Path], Argument(metavar="BUNDLE...", help="Bundles written by finskillbench submit.")],
+    edition: Annotated[Path, Option(metavar="DIR", help="The edition with its truth.")],
     out: Annotated[
-        Path, typer.Option("--out", parser=console.out_path, metavar="DIR", help="Folder of the page; new or empty.")
+        Path, Option("--out", parser=console.out_path, metavar="DIR", help="Folder of the page; new or empty.")
     ],
     baselines: Annotated[
-        Path | None, typer.Option(metavar="BUNDLE", help="Bundle of your run of the baselines; listed separately.")
+        Path | None, Option(metavar="BUNDLE", help="Bundle of your run of the baselines; listed separately.")
     ] = None,
     signers: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File of allowed signers, see ssh-keygen(1). Default: any key.")
+        Path | None, Option(metavar="FILE", help="File of allowed signers, see ssh-keygen(1). Default: any key.")
     ] = None,
-    allow_unsigned: Annotated[
-        bool, typer.Option("--allow-unsigned", help="Accept bundles without a signature.")
-    ] = False,
+    allow_unsigned: Annotated[bool, Option("--allow-unsigned", help="Accept bundles without a signature.")] = False,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Omit invalid bundles, and list them on the page.")
+        bool, Option("--keep-going", help="Omit invalid bundles, and list them on the page.")
     ] = False,
-    title: Annotated[str, typer.Option(help="Title of the page.")] = "FinSkillBench leaderboard",
-    profile: Annotated[str, typer.Option(help="certified, strict or paper.")] = "certified",
+    title: Annotated[str, Option(help="Title of the page.")] = "FinSkillBench leaderboard",
+    profile: Annotated[str, Option(help="certified, strict or paper.")] = "certified",
 ) -> None:
     """Recompute the scores of bundles against the truth and write a static leaderboard page.
 
@@ -171,17 +165,16 @@ def export_command(
     edition: EditionArgument,
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--out", parser=console.out_path, metavar="PATH", help="Folder of the copy; new or empty. Needs --public."
         ),
     ] = None,
     public: Annotated[
-        bool,
-        typer.Option("--public", help="Without truth, certificates and seed, and with a canary; required by --out."),
+        bool, Option("--public", help="Without truth, certificates and seed, and with a canary; required by --out.")
     ] = False,
     hub: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--hub",
             parser=console.out_path,
             metavar="PATH",
@@ -189,7 +182,7 @@ def export_command(
         ),
     ] = None,
     with_truth: Annotated[
-        bool, typer.Option("--with-truth", help="Include the labels, in a separate configuration; needs --hub.")
+        bool, Option("--with-truth", help="Include the labels, in a separate configuration; needs --hub.")
     ] = False,
 ) -> None:
     """Copy an edition for distribution, without what is needed to score.
@@ -247,7 +240,7 @@ Examples:
 
 @CANARY.command(epilog=CANARY_EXAMPLE)
 def canary(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files or folders; - is standard input.")],
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="Files or folders; - is standard input.")],
 ) -> None:
     """Print the files that contain the canary of FinSkillBench, which every episode has. Exit code 1 if any does.
 

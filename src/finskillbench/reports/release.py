@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import polars as pl
@@ -31,6 +31,10 @@ RELEASE_FOOTNOTE = (
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _PORTFOLIO = re.compile(r"portfolio_.+?_\d{3}(?=_|$)")
 _TICKER = re.compile(r"fa_[a-z]+_([^_]+)_")
+_SAME = (
+    *("model", "condition", "task_id", "sub_task", "difficulty", "score", "valid_json", "scoring_method"),
+    "latency_seconds",
+)
 _FAILURE_PATTERNS = (
     (re.compile(r"max[ _]?(?:turns|iterations)|turn budget", re.IGNORECASE), Status.MAX_TURNS_EXHAUSTED),
     (re.compile(r"(?:token|cost) budget|budget[ _]exhausted", re.IGNORECASE), Status.BUDGET_EXHAUSTED),
@@ -70,24 +74,20 @@ class _ReleaseRow:
     skills_loaded: list[str] | None = None
 
 
-def to_record(release_row: _ReleaseRow) -> dict[str, object]:
+def to_record(row: _ReleaseRow) -> dict[str, object]:
     """Convert to a row with our columns; raises `ValueError` for an invalid score."""
-    if release_row.score is not None and not (math.isfinite(release_row.score) and release_row.score >= 0.0):
-        raise ValueError(f"score {release_row.score} is not a score - at `$.score`")
-    values = asdict(release_row)
+    if row.score is not None and not (math.isfinite(row.score) and row.score >= 0.0):
+        raise ValueError(f"score {row.score} is not a score - at `$.score`")
+    values = asdict(row)
     del values["failure_text"]
-    status = (
-        Status.ERROR
-        if release_row.score is None
-        else status_of(release_row.failure_text, valid_json=release_row.valid_json)
-    )
+    status = Status.ERROR if row.score is None else status_of(row.failure_text, valid_json=row.valid_json)
     return {
         **values,
-        "cluster": cluster_of_task(release_row.task_id),
-        "score_profile": None if release_row.score is None else Profile.PAPER.value,
-        "scores": {profile.value: release_row.score if profile is Profile.PAPER else None for profile in Profile},
+        "cluster": cluster_of_task(row.task_id),
+        "score_profile": None if row.score is None else Profile.PAPER.value,
+        "scores": {profile.value: row.score if profile is Profile.PAPER else None for profile in Profile},
         "status": status.value,
-        "episodes": release_row.turns,
+        "episodes": row.turns,
         "edition": EDITION,
         "scorer_version": EDITION,
     }
@@ -144,25 +144,17 @@ class FullRow(msgspec.Struct, frozen=True):
         details = bytes(self.scoring_details).decode()
         provider, named, _ = self.litellm_model.partition("/")
         return _ReleaseRow(
-            model=self.model,
+            **_copied(self),
             provider=provider if named else None,
             domain=self.domain,
-            condition=self.condition,
-            task_id=self.task_id,
-            sub_task=self.sub_task,
-            difficulty=self.difficulty,
             as_of_date=self.as_of_date,
             run_idx=self.run_idx,
-            score=self.score,
-            valid_json=self.valid_json,
-            scoring_method=self.scoring_method,
             scoring_details=details,
             turns=self.episodes,
             total_input_tokens=self.total_input_tokens,
             total_output_tokens=self.total_output_tokens,
             skills_loaded=list(self.skills_loaded),
             tool_calls=len(self.tool_calls_log),
-            latency_seconds=self.latency_seconds,
             error=self.error,
             failure_text=f"{self.error or ''} {_error_in(self.scoring_details)}",
         )
@@ -179,6 +171,11 @@ def _error_in(details: msgspec.Raw) -> str:
     except msgspec.ValidationError:  # not an object
         return ""
     return str(found.error or "")
+
+
+def _copied(row: msgspec.Struct) -> dict[str, Any]:
+    """Fields that a row of the release has in every format."""
+    return {name: getattr(row, name) for name in _SAME}
 
 
 class HermesUsage(msgspec.Struct, frozen=True):
@@ -216,17 +213,10 @@ class HermesRow(msgspec.Struct, frozen=True):
         """Convert to our names; an unfinished episode is incomplete."""
         unfinished = "incomplete" if self.partial or not self.completed else ""
         return _ReleaseRow(
-            model=self.model,
+            **_copied(self),
             harness=self.harness,
             arguments=ModelKey(self.model, NO_ARGUMENTS).under(self.harness).arguments,
             domain=self.skill_domain,
-            condition=self.condition,
-            task_id=self.task_id,
-            sub_task=self.sub_task,
-            difficulty=self.difficulty,
-            score=self.score,
-            valid_json=self.valid_json,
-            scoring_method=self.scoring_method,
             scoring_details=bytes(self.scorer_details).decode(),
             turns=self.turns,
             total_input_tokens=self.usage.prompt_tokens,
@@ -235,7 +225,6 @@ class HermesRow(msgspec.Struct, frozen=True):
             total_reasoning_tokens=self.usage.reasoning_tokens,
             cost_usd=self.usage.estimated_cost_usd,
             tool_calls=self.tool_calls_total,
-            latency_seconds=self.latency_seconds,
             error=self.error or self.scoring_error,
             failure_text=f"{self.error or ''} {'' if self.valid_json else unfinished}",
         )

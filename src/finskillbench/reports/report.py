@@ -28,32 +28,8 @@ from finskillbench.reports.published import with_paper_columns
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Table, render_html
 from finskillbench.reports.tables.common import hosted_models
-from finskillbench.reports.tables.episodes.conduct import (
-    budgets_table,
-    model_resources_table,
-    repeats_table,
-    resources_table,
-    savings_table,
-    use_effects_table,
-    use_table,
-)
-from finskillbench.reports.tables.episodes.endings import (
-    coverage_table,
-    incidents_table,
-    signed_table,
-    status_table,
-    traps_table,
-)
-from finskillbench.reports.tables.scores.grouped import (
-    difficulty_table,
-    domains_table,
-    harnesses_table,
-    pooled_table,
-    subtasks_table,
-    tidy,
-)
-from finskillbench.reports.tables.scores.models import arms_table, models_table, significance_table, strata_table
-from finskillbench.reports.tables.scores.overview import contamination_table, floors_table, overview_table
+from finskillbench.reports.tables.episodes import conduct, endings
+from finskillbench.reports.tables.scores import grouped, models, overview
 from finskillbench.runs.postprocess.show import printable
 
 
@@ -92,27 +68,27 @@ class By(StrEnum):
 
 
 TABLES: Mapping[Callable[[Results], Table | None], By] = {
-    pooled_table: By.CONDITION,
-    domains_table: By.DOMAIN,
-    subtasks_table: By.SUBTASK,
-    significance_table: By.SUBTASK,
-    difficulty_table: By.DIFFICULTY,
-    models_table: By.MODEL,
-    strata_table: By.CONDITION,
-    arms_table: By.CONDITION,
-    resources_table: By.CONDITION,
-    model_resources_table: By.MODEL,
-    budgets_table: By.MODEL,
-    savings_table: By.MODEL,
-    repeats_table: By.MODEL,
-    use_table: By.MODEL,
-    use_effects_table: By.MODEL,
-    traps_table: By.CONDITION,
-    signed_table: By.CONDITION,
-    harnesses_table: By.HARNESS,
-    status_table: By.STATUS,
-    incidents_table: By.STATUS,
-    coverage_table: By.STATUS,
+    grouped.pooled_table: By.CONDITION,
+    grouped.domains_table: By.DOMAIN,
+    grouped.subtasks_table: By.SUBTASK,
+    models.significance_table: By.SUBTASK,
+    grouped.difficulty_table: By.DIFFICULTY,
+    models.models_table: By.MODEL,
+    models.strata_table: By.CONDITION,
+    models.arms_table: By.CONDITION,
+    conduct.resources_table: By.CONDITION,
+    conduct.model_resources_table: By.MODEL,
+    conduct.budgets_table: By.MODEL,
+    conduct.savings_table: By.MODEL,
+    conduct.repeats_table: By.MODEL,
+    conduct.use_table: By.MODEL,
+    conduct.use_effects_table: By.MODEL,
+    endings.traps_table: By.CONDITION,
+    endings.signed_table: By.CONDITION,
+    grouped.harnesses_table: By.HARNESS,
+    endings.status_table: By.STATUS,
+    endings.incidents_table: By.STATUS,
+    endings.coverage_table: By.STATUS,
 }
 """Tables of the text formats in order, with their grouping; a function returns None if its table is empty."""
 
@@ -135,10 +111,8 @@ class Report:
 
     def __repr__(self) -> str:
         results = self.results
-        models = len(results.models)
-        return (
-            f"Report({results.profile}: {results.rows.height} rows, {models} models, {', '.join(results.conditions)})"
-        )
+        size = f"{results.rows.height} rows, {len(results.models)} models"
+        return f"Report({results.profile}: {size}, {', '.join(results.conditions)})"
 
     def __str__(self) -> str:
         return str(self.overview)
@@ -148,7 +122,7 @@ class Report:
 
     @property
     def overview(self) -> Table:
-        return overview_table(self.results, self.published)
+        return overview.overview_table(self.results, self.published)
 
     def tables(self, by: By | None = None) -> list[Table]:
         """Return the tables of a grouping, or all; with `paper`, printed values follow ours.
@@ -156,33 +130,28 @@ class Report:
         With cut-offs, return those of each side after a table of the differences between both.
         """
         if self.sides:
-            return [contamination_table(self.results), *self._of_sides(by)]
+            return [overview.contamination_table(self.results), *self._of_sides(by)]
         made = (make(self.results) for make, of in TABLES.items() if by in (None, of))
         found = [table for table in made if table is not None and table.rows]
         whole = self.everything
         if whole is not None and hosted_models(whole) != hosted_models(self.results) and by in (None, By.CONDITION):
-            table, who = pooled_table(whole), ", ".join(self.results.excluded)
+            table, who = grouped.pooled_table(whole), ", ".join(self.results.excluded)
             found.insert(0, replace(table, name="pooled_all", title=f"{table.title}, with {who}"))
         if by is None and self.results.rows["program"].any():
-            found.append(floors_table(self.results, self.published))
+            found.append(overview.floors_table(self.results, self.published))
         return [with_paper_columns(table) if self.paper else table for table in found]
 
     def _of_sides(self, by: By | None) -> list[Table]:
-        days = dict(
-            self.results.rows.select("model", pl.col("cutoff").cast(pl.String)).unique().sort("model").iter_rows()
-        )
+        cutoffs = self.results.rows.select("model", pl.col("cutoff").cast(pl.String)).unique()
+        days = dict(cutoffs.sort("model").iter_rows())
         apart = (f"{_UNLIKE_CUTOFFS} Cut-offs: {', '.join(f'{model} {day}' for model, day in days.items())}.",)
         warnings = apart if len(set(days.values())) > 1 else ()
-        return [
-            replace(
-                table,
-                name=f"{table.name}_{which}",
-                title=f"{table.title}, {which} the cut-off",
-                notes=(*warnings, *table.notes),
-            )
-            for which, each in self.sides.items()
-            for table in each.tables(by)
-        ]
+        found: list[Table] = []
+        for which, each in self.sides.items():
+            for table in each.tables(by):
+                name, title = f"{table.name}_{which}", f"{table.title}, {which} the cut-off"
+                found.append(replace(table, name=name, title=title, notes=(*warnings, *table.notes)))
+        return found
 
     def __getitem__(self, name: str) -> Table:
         """Return a table by name.
@@ -198,7 +167,7 @@ class Report:
 
     def to_polars(self) -> pl.DataFrame:
         """Return `finskillbench.reports.tables.scores.grouped.tidy` of the results."""
-        return tidy(self.results)
+        return grouped.tidy(self.results)
 
 
 def report(

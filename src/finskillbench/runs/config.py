@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from finskillbench.edition.store import LARGEST, refuse_inside_edition
+from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.harness.allowance import MAX_TURNS, MIN_TOKENS, Allowance
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.loop import BuiltinLoop, Harness
-from finskillbench.harness.models import ModelConfig, ModelOptions
+from finskillbench.harness.models import ModelConfig, ModelKey, ModelOptions
 from finskillbench.harness.skills.user_skills import SkillFolder
+from finskillbench.runs.plan.items import Plan, make_plan
 from finskillbench.runs.plan.streams import Shard
 
 DEFAULT_MODELS = ("baseline/reference", "baseline/heuristic", "baseline/trivial", "baseline/nop")
@@ -47,6 +49,17 @@ class EpisodeSelection:
     def __post_init__(self) -> None:
         _check_largest("limit", self.limit)
         _check_largest("epochs", self.epochs)
+
+    def plan(self, episodes: Sequence[Episode], model_keys: Sequence[ModelKey], conditions: Sequence[str]) -> Plan:
+        """Plan the items of all shards; raises as `make_plan`."""
+        return make_plan(
+            *(episodes, model_keys, conditions),
+            limit=self.limit,
+            sample=self.sample,
+            tasks=self.tasks,
+            limits=self.limits,
+            epochs=self.epochs,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

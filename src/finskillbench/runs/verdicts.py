@@ -51,12 +51,12 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
         exhausted = submission.ended in ("max_turns", "out_of_calls")
         status = Status.MAX_TURNS_EXHAUSTED if exhausted else Status.INCOMPLETE_SUBMISSION
         return verdict(status, True, zeros, {"reason": f"no submission: {submission.ended}"})
-    try:
-        with relaxed_gc():  # 300,000 empty lists would trigger 500 collections
+    with relaxed_gc():  # 300,000 empty lists would trigger 500 collections
+        try:
             answer = judged_answer(submission, subtask)
-            scored = _scored(subtask, profiles, answer, truth, task_input)
-    except InvalidSubmission as failure:
-        return verdict(Status.INVALID_SUBMISSION, False, zeros, {"reason": failure.reason})
+        except InvalidSubmission as failure:
+            return verdict(Status.INVALID_SUBMISSION, False, zeros, {"reason": failure.reason})
+        scored = _scored(subtask, profiles, answer, truth, task_input)
     scores = {profile: score.value for profile, score in scored.items()}
     details = {profile.value: dict(score.details) for profile, score in scored.items()}
     for profile in subtask.scorers.keys() - scored.keys():

@@ -4,7 +4,8 @@ Python's parser accepts `NaN`, keeps the last of two equal keys, turns `1e999` i
 text. Each of these has allowed a score without an answer, so all are refused. A linear scan checks size and depth
 before parsing.
 
-Source: specification, scoring, "Parsing a submission", rules 1 and 2.
+Rules: a submission is one JSON object, alone or within white space, one Markdown fence or prose. Any other text scores
+0 under every profile.
 """
 
 from __future__ import annotations

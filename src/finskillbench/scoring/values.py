@@ -68,7 +68,7 @@ def mean(values: Sequence[float]) -> float:
     return exact_sum(values) / len(values) if values else 0.0
 
 
-def ratio_or_zero(part: int, whole: int) -> float:
+def share(part: int, whole: int) -> float:
     """Return `part / whole`, 0 if `whole` is 0."""
     return part / whole if whole else 0.0
 

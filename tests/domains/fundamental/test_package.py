@@ -20,7 +20,7 @@ from finskillbench.harness.model import ToolCall
 from finskillbench.harness.skills.lint import lint
 from finskillbench.harness.skills.loader import curated, load_package, placebo
 from finskillbench.harness.tools.contracts import tool_specs
-from finskillbench.harness.tools.toolbox import Toolbox
+from finskillbench.harness.tools.toolbox import Toolbox, ToolServices
 from finskillbench.sandbox.runner import ScriptRunner
 from finskillbench.sources.edgar.numerals import CANONICAL, CANONICAL_TAGS
 
@@ -317,7 +317,7 @@ def test_a_script_lists_the_metrics_of_an_episode(edition: Edition, warm: Script
     episode = edition.episodes(["normalization"])[0]
     held = edition.full_input(episode)
     mounted = mount(Condition.CURATED, curated(), placebo())
-    box = Toolbox(episode, lambda: held, mounted, runner=warm, filings=edition.filings)
+    box = Toolbox(episode, lambda: held, mounted, ToolServices(runner=warm, filings=edition.filings))
 
     def call(tool: str, **arguments: Any) -> JsonObject:
         offered = tool_specs(mounted, episode.skill)

@@ -13,7 +13,7 @@ from finskillbench.harness.model import ToolCall
 from finskillbench.harness.skills.loader import WrittenSkills
 from finskillbench.harness.skills.user_skills import MAX_SAVED_SKILLS, MAX_SKILL_CHARS, Feedback, Memory, skill_problem
 from finskillbench.harness.tools.contracts import tool_specs
-from finskillbench.harness.tools.toolbox import Toolbox
+from finskillbench.harness.tools.toolbox import Toolbox, ToolServices
 
 BAD_NAMES = ("", "A", "a--b", "-a", "a-", "a/b", "../a", "/etc/x", "a.md", "a\n", "ä", "٣", "a" * 65, ".", "a\x00")
 
@@ -80,7 +80,7 @@ def test_a_pipe_holds_nothing_up(own: WrittenSkills, folder: Path) -> None:
 
 def test_what_others_put_into_the_space_is_no_skill(episode, mounts, tmp_path: Path, secret: Path) -> None:
     mounted = mounts[Condition.SELF_GENERATED]
-    box = Toolbox(episode, dict, mounted, scratch_root=tmp_path)
+    box = Toolbox(episode, dict, mounted, ToolServices(scratch_root=tmp_path))
 
     def use(name: str, **arguments: str) -> dict:
         call = ToolCall("id", name, orjson.dumps(arguments).decode())
@@ -98,7 +98,7 @@ def test_what_others_put_into_the_space_is_no_skill(episode, mounts, tmp_path: P
 
 def test_an_error_of_the_system_names_no_path(episode, mounts, tmp_path: Path) -> None:
     mounted = mounts[Condition.SELF_GENERATED]
-    box = Toolbox(episode, dict, mounted, scratch_root=tmp_path / "gone")
+    box = Toolbox(episode, dict, mounted, ToolServices(scratch_root=tmp_path / "gone"))
     call = ToolCall("id", "save_skill", '{"skill_name": "mine", "content": "x"}')
     text, outcome = asyncio.run(box.call(call, tool_specs(mounted, episode.skill)))
     assert (orjson.loads(text), outcome) == ({"error": "FileNotFoundError: No such file or directory"}, "tool_failed")

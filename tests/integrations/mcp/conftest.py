@@ -27,6 +27,6 @@ def driven(small_edition: Edition, tmp_path: Path) -> Callable[..., RunResult]:
 
     def go(behaviour: str, **options: Any) -> RunResult:
         named = {"subtasks": ["rebalancing"], "limit": 1, "out": tmp_path / "run", **options}
-        return drive_agent(small_edition, over_stdio(behaviour), NAME, ["no_skill"], **named)
+        return drive_agent(small_edition, over_stdio(behaviour), NAME, conditions=["no_skill"], **named)
 
     return go

@@ -99,7 +99,9 @@ def test_skills_of_ones_own_are_an_arm(small_edition, tmp_path, capsys) -> None:
 def test_an_agent_of_the_official_kit_reads_the_file_that_names_its_tools(small_edition, tmp_path) -> None:
     program = Path(__file__).with_name("kit_agent.py")
     command = f"{sys.executable} {program} {{mcp_config}} {{prompt_file}}"
-    result = drive_agent(small_edition, command, NAME, ["no_skill"], ["rebalancing"], limit=1, out=tmp_path / "run")
+    result = drive_agent(
+        small_edition, command, NAME, conditions=["no_skill"], subtasks=["rebalancing"], limit=1, out=tmp_path / "run"
+    )
     (trace,) = traces(result)
     assert json.loads(trace.answer) == {"tools": ["submit_answer", "get_task_data"]}
     assert (trace.ended, trace.incidents) == ("submitted", ())
@@ -115,8 +117,8 @@ def test_two_episodes_are_served_at_once_over_http(small_edition, tmp_path) -> N
         small_edition,
         command,
         NAME,
-        ["no_skill"],
-        ["rebalancing"],
+        conditions=["no_skill"],
+        subtasks=["rebalancing"],
         seconds=600,
         max_concurrency=2,
         out=tmp_path / "run",

@@ -35,7 +35,7 @@ from finskillbench.edition import load_edition
 from finskillbench.integrations.mcp.drive import drive_agent
 
 edition, command, name, out = sys.argv[1:5]
-drive_agent(load_edition(Path(edition)), command, name, ["no_skill"], epochs=int(sys.argv[5]),
+drive_agent(load_edition(Path(edition)), command, name, conditions=["no_skill"], epochs=int(sys.argv[5]),
     max_concurrency=int(sys.argv[6]), out=Path(out))
 """
 
@@ -78,13 +78,13 @@ def test_killed_and_run_again(small_edition, tmp_path, monkeypatch) -> None:
         kept = now
     (tickets / "most").write_text("1000")
     options = {"epochs": EPOCHS, "max_concurrency": AT_ONCE}
-    result = drive_agent(small_edition, command, NAME, ["no_skill"], out=out, **options)
+    result = drive_agent(small_edition, command, NAME, conditions=["no_skill"], out=out, **options)
     assert (result.ran, result.kept) == (EPISODES - len(kept), len(kept))
     rows = read_history(out).rows
     assert {item: rows[item] for item in kept} == kept
     assert (out / JOURNAL).read_bytes().count(b"\n") == EPISODES, "an episode stands twice in the journal"
     played = len([path for path in tickets.iterdir() if path.name != "most"])
     assert played == EPISODES + KILLS * AT_ONCE, "an episode was played again that was finished"
-    plain = drive_agent(small_edition, command, NAME, ["no_skill"], out=tmp_path / "plain", **options)
+    plain = drive_agent(small_edition, command, NAME, conditions=["no_skill"], out=tmp_path / "plain", **options)
     rows, expected = (each.rows.drop(MAY_DIFFER) for each in (result, plain))
     assert rows.equals(expected)

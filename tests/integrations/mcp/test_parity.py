@@ -58,7 +58,13 @@ def test_statuses_scores_and_conversations_are_the_same(synthetic_edition: Editi
     names = sampled([subtask.name for subtask in SUBTASKS], one_in=4)
     ours = run(synthetic_edition, [Follower()], CONDITIONS, names, limit=LIMIT, out=tmp_path / "ours")
     theirs = drive_agent(
-        synthetic_edition, over_stdio("solve"), NAME, CONDITIONS, names, limit=LIMIT, out=tmp_path / "theirs"
+        synthetic_edition,
+        over_stdio("solve"),
+        NAME,
+        conditions=CONDITIONS,
+        subtasks=names,
+        limit=LIMIT,
+        out=tmp_path / "theirs",
     )
     assert theirs.ran == ours.ran == len(names) * LIMIT * len(CONDITIONS)
     order = ["condition", "task_id"]

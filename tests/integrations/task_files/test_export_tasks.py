@@ -26,6 +26,7 @@ from finskillbench.harness.skills.template import package_files
 from finskillbench.integrations.task_files import Layout
 from finskillbench.integrations.task_files.answers import HARNESS, import_answers
 from finskillbench.integrations.task_files.write import ANSWER, RECORD, export_tasks
+from finskillbench.runs.config import EpisodeSelection
 from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import read_trajectory
@@ -41,7 +42,7 @@ DAY = re.compile(rb"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 @pytest.fixture(scope="module")
 def handed(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("export") / "out"
-    export_tasks(synthetic_edition, out, "curated", limit=1)
+    export_tasks(synthetic_edition, out, "curated", chosen=EpisodeSelection(limit=1))
     return out
 
 
@@ -90,7 +91,7 @@ def test_nothing_in_it_is_later_than_its_day(
 ) -> None:
     """Every byte of the episodes, written from a copy without truth and certificates: there is none to export."""
     edition = export_public(request.getfixturevalue(f"{which}_edition"), tmp_path / "public")
-    record = export_tasks(edition, tmp_path / "out", limit=MOST, layout=layout)
+    record = export_tasks(edition, tmp_path / "out", chosen=EpisodeSelection(limit=MOST), layout=layout)
     days = {episode.task_id: episode.as_of_date.isoformat().encode() for episode in edition.episodes()}
     assert len(record.tasks) == sum(min(edition.manifest["counts"][name], MOST) for name in _foldable(edition))
     for name, task_id in record.tasks.items():
@@ -104,7 +105,9 @@ def test_nothing_in_it_is_later_than_its_day(
 @pytest.mark.parametrize("condition", ["curated", "placebo"])
 def test_skills_hold_no_dates(synthetic_edition: Edition, tmp_path: Path, condition: str) -> None:
     """They are the same bytes for every day."""
-    export_tasks(synthetic_edition, tmp_path / "out", condition, ["rebalancing"], limit=1)
+    export_tasks(
+        synthetic_edition, tmp_path / "out", condition, chosen=EpisodeSelection(subtasks=["rebalancing"], limit=1)
+    )
     skills = [path for path in (tmp_path / "out").glob("*/skills/**/*") if path.is_file()]
     assert skills
     assert not [path for path in skills if DAY.search(path.read_bytes())]
@@ -140,7 +143,7 @@ def test_answers_come_back_as_rows_of_a_run(
 
 def test_what_comes_back_spoiled_is_told(synthetic_edition: Edition, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    export_tasks(synthetic_edition, out, subtasks=["normalization"], limit=4)
+    export_tasks(synthetic_edition, out, chosen=EpisodeSelection(subtasks=["normalization"], limit=4))
     first, second, third, _ = sorted(path for path in out.iterdir() if path.is_dir())
     (first / ANSWER).write_bytes(b'{"a": "\xff"}')
     (second / ANSWER).write_text(" \n")
@@ -207,7 +210,12 @@ def test_skills_of_somebodys_own_go_along(
 
 def test_the_arms_differ_in_their_skills_alone(synthetic_edition: Edition, tmp_path: Path) -> None:
     for condition in ("no_skill", "docs_only", "curated"):
-        export_tasks(synthetic_edition, tmp_path / condition, condition, ["rebalancing"], limit=1)
+        export_tasks(
+            synthetic_edition,
+            tmp_path / condition,
+            condition,
+            chosen=EpisodeSelection(subtasks=["rebalancing"], limit=1),
+        )
     (plain,), (documents,), (whole,) = (
         [path for path in (tmp_path / name).iterdir() if path.is_dir()] for name in ("no_skill", "docs_only", "curated")
     )

@@ -23,6 +23,7 @@ from finskillbench.errors import InputError
 from finskillbench.integrations.task_files import Layout
 from finskillbench.integrations.task_files.answers import import_answers
 from finskillbench.integrations.task_files.write import ANSWER, PLACE, ExportRecord, export_tasks
+from finskillbench.runs.config import EpisodeSelection
 
 STARTED = {"started_at": "2026-11-22T10:00:00Z", "finished_at": "2026-11-22T10:01:30Z"}
 
@@ -30,7 +31,14 @@ STARTED = {"started_at": "2026-11-22T10:00:00Z", "finished_at": "2026-11-22T10:0
 @pytest.fixture(scope="module")
 def tasks(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("harbor") / "tasks"
-    export_tasks(synthetic_edition, out, "curated", limit=1, layout=Layout.HARBOR, image="house/finskillbench:1")
+    export_tasks(
+        synthetic_edition,
+        out,
+        "curated",
+        chosen=EpisodeSelection(limit=1),
+        layout=Layout.HARBOR,
+        image="house/finskillbench:1",
+    )
     return out
 
 
@@ -73,7 +81,9 @@ def test_no_truth_is_in_it(synthetic_edition: Edition, tasks: Path, tmp_path: Pa
     """An edition that has none gives the same bytes."""
     public = export_public(synthetic_edition, tmp_path / "public")
     out = tmp_path / "tasks"
-    export_tasks(public, out, "curated", limit=1, layout=Layout.HARBOR, image="house/finskillbench:1")
+    export_tasks(
+        public, out, "curated", chosen=EpisodeSelection(limit=1), layout=Layout.HARBOR, image="house/finskillbench:1"
+    )
     assert _files(out) == _files(tasks)
 
 
@@ -107,7 +117,9 @@ def _trial(job: Path, name: str, task: str, answer: str | None = None, **result:
 @pytest.fixture
 def handed(synthetic_edition: Edition, tmp_path: Path) -> tuple[Path, ExportRecord]:
     out = tmp_path / "out"
-    return out, export_tasks(synthetic_edition, out, subtasks=["normalization"], limit=6, layout=Layout.HARBOR)
+    return out, export_tasks(
+        synthetic_edition, out, chosen=EpisodeSelection(subtasks=["normalization"], limit=6), layout=Layout.HARBOR
+    )
 
 
 def test_what_harbor_kept_comes_back_as_rows(
@@ -163,7 +175,7 @@ def test_what_does_not_fit_is_refused(
     with pytest.raises(InputError, match="not a result of a trial"):
         list(import_answers(synthetic_edition, out, jobs=job))
     plain = tmp_path / "plain"
-    export_tasks(synthetic_edition, plain, subtasks=["normalization"], limit=1)
+    export_tasks(synthetic_edition, plain, chosen=EpisodeSelection(subtasks=["normalization"], limit=1))
     with pytest.raises(InputError, match="leave out --jobs"):
         list(import_answers(synthetic_edition, plain, jobs=job))
     for layout, condition, image, words in (
@@ -172,5 +184,12 @@ def test_what_does_not_fit_is_refused(
         (Layout.FOLDERS, "no_skill", "house", "add --format harbor"),
     ):
         with pytest.raises(InputError, match=words):
-            export_tasks(synthetic_edition, tmp_path / "new", condition, limit=1, layout=layout, image=image)
+            export_tasks(
+                synthetic_edition,
+                tmp_path / "new",
+                condition,
+                chosen=EpisodeSelection(limit=1),
+                layout=layout,
+                image=image,
+            )
     assert not (tmp_path / "new").exists()

@@ -57,7 +57,7 @@ def test_what_decides_a_score_and_nothing_else_is_in_the_version(source: Path, c
 MODULE = '''"""A module."""
 
 import math
-from finskillbench.scoring.values import as_number, ratio_or_zero
+from finskillbench.scoring.values import as_number, share
 
 def score(answer):
     """Score an answer."""
@@ -74,10 +74,10 @@ def score(answer):
         ('    """Score an answer."""\n', "", True),
         ("import math\nfrom", "from", False),
         ("finskillbench.scoring.values", "finskillbench.elsewhere", True),
-        ("as_number, ratio_or_zero", "ratio_or_zero, as_number", True),
-        ("import as_number, ratio", "import as_number\nfrom finskillbench.scoring.values import ratio", True),
+        ("as_number, share", "share, as_number", True),
+        ("import as_number, sha", "import as_number\nfrom finskillbench.scoring.values import sha", True),
         ("min(as_number(answer), 1)", "(min(\n    as_number(answer), 1))", True),
-        ("as_number(answer)", "ratio_or_zero(answer)", False),
+        ("as_number(answer)", "share(answer)", False),
         ("1)", "2)", False),
         ("1)", "1.0)", False),
     ],

@@ -11,6 +11,7 @@ from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.integrations.task_files.write import export_tasks
+from finskillbench.runs.config import EpisodeSelection
 from finskillbench.runs.execute.run import run
 
 NAME = "trade_over_time"
@@ -58,8 +59,10 @@ def test_the_record_is_ours_whatever_the_answer_says(synthetic_edition: Edition,
 
 def test_folders_hold_tables_and_no_game(synthetic_edition: Edition, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"{NAME} is interactive and cannot be exported"):
-        export_tasks(synthetic_edition, tmp_path / "no", subtasks=[NAME], limit=1)
-    record = export_tasks(synthetic_edition, tmp_path / "yes", subtasks=["forensic_screen"], limit=1)
+        export_tasks(synthetic_edition, tmp_path / "no", chosen=EpisodeSelection(subtasks=[NAME], limit=1))
+    record = export_tasks(
+        synthetic_edition, tmp_path / "yes", chosen=EpisodeSelection(subtasks=["forensic_screen"], limit=1)
+    )
     (folder,) = record.tasks
     data = tmp_path / "yes" / folder / "data"
     episode = synthetic_edition.episodes(["forensic_screen"])[0]

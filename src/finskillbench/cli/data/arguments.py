@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from finskillbench.cli.display import console
 from finskillbench.cli.options.kinds import checked, find_suite
 
-EditionArgument = Annotated[Path, typer.Argument(metavar="EDITION", help="Folder of the edition.")]
+EditionArgument = Annotated[Path, Argument(metavar="EDITION", help="Folder of the edition.")]
 PartOfEdition = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--suite",
         callback=checked(find_suite),
         metavar="NAME",
@@ -21,6 +21,5 @@ PartOfEdition = Annotated[
     ),
 ]
 NewFolder = Annotated[
-    Path,
-    typer.Option("--out", parser=console.out_path, metavar="PATH", help="Folder to create; it must be new or empty."),
+    Path, Option("--out", parser=console.out_path, metavar="PATH", help="Folder to create; it must be new or empty.")
 ]

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from finskillbench.cli.data.arguments import EditionArgument, NewFolder, PartOfEdition
 from finskillbench.cli.data.info import describe
 from finskillbench.cli.display import console
+from finskillbench.cli.display.console import LARGEST
 from finskillbench.cli.options.kinds import JsonOutput
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import InputError
@@ -39,9 +41,7 @@ TEMPLATE_EXAMPLE = "Example: finskillbench data template downloads/raw"
 
 
 def template(
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", parser=console.out_path, help="Folder to create, or an empty one.")
-    ],
+    out: Annotated[Path, Argument(metavar="OUT", parser=console.out_path, help="Folder to create, or an empty one.")],
 ) -> None:
     """Write a small example of every file that `data build --raw-dir` reads, and a README that documents each field.
 
@@ -57,8 +57,7 @@ RELEASE_EXAMPLE = "Example: finskillbench data import downloads/release --out ed
 
 
 def import_release(
-    release: Annotated[Path, typer.Argument(metavar="RELEASE_DIR", help="Folder of the published release.")],
-    out: NewFolder,
+    release: Annotated[Path, Argument(metavar="RELEASE_DIR", help="Folder of the published release.")], out: NewFolder
 ) -> None:
     """Import the published release as an edition and list episodes whose inputs do not resolve."""
     from finskillbench.edition import load_edition
@@ -110,28 +109,21 @@ class Source(StrEnum):
 
 def build(
     out: NewFolder,
-    source: Annotated[Source, typer.Option(help="Fictional companies from a seed, or your raw files.")] = (
-        Source.SYNTHETIC
-    ),
-    raw_dir: Annotated[Path | None, typer.Option(help="Folder of raw files, for --source raw-dir.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(max=console.LARGEST, help="Random seed of market and episodes. Default: 1.")
-    ] = None,
+    source: Annotated[Source, Option(help="Fictional companies from a seed, or your raw files.")] = (Source.SYNTHETIC),
+    raw_dir: Annotated[Path | None, Option(help="Folder of raw files, for --source raw-dir.")] = None,
+    seed: Annotated[int | None, Option(max=LARGEST, help="Random seed of market and episodes. Default: 1.")] = None,
     companies: Annotated[
-        int | None, typer.Option(help="Number of companies, 15 to 3,000. Default: 30, or as in the raw files.")
+        int | None, Option(help="Number of companies, 15 to 3,000. Default: 30, or as in the raw files.")
     ] = None,
     suite: Annotated[
-        str, typer.Option(metavar="NAME", help="Suite to build: paper, one of another package, or all.")
+        str, Option(metavar="NAME", help="Suite to build: paper, one of another package, or all.")
     ] = PAPER_SUITE,
     catalog: Annotated[
-        Path | None,
-        typer.Option(help="Folder of your mandates, books and scenarios; `data catalog` writes an example."),
+        Path | None, Option(help="Folder of your mandates, books and scenarios; `data catalog` writes an example.")
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Scheduler of a Dask cluster that builds the labels, such as tcp://host:8786."
-        ),
+        Option(metavar="ADDRESS", help="Scheduler of a Dask cluster that builds the labels, such as tcp://host:8786."),
     ] = None,
 ) -> None:
     """Build an edition: panels, episodes, truth and a proof of every label."""

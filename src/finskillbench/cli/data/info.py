@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from finskillbench.cli.data.arguments import EditionArgument
 from finskillbench.cli.display import console
@@ -17,7 +18,7 @@ DIFF_EXAMPLE = "Example: finskillbench data diff editions/seven editions/seven-a
 
 def diff(
     first: EditionArgument,
-    other_edition: Annotated[Path, typer.Argument(metavar="OTHER", help="Folder of the edition to compare it with.")],
+    other_edition: Annotated[Path, Argument(metavar="OTHER", help="Folder of the edition to compare it with.")],
 ) -> None:
     """Compare two editions and print for which subtasks scores are comparable. Exit code 1 if any are not."""
     from finskillbench.edition import load_edition
@@ -54,7 +55,7 @@ _SHOWN = 10
 
 
 def data_doctor(
-    raw_dir: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of raw files, as for `data build --raw-dir`.")],
+    raw_dir: Annotated[Path, Argument(metavar="DIR", help="Folder of raw files, as for `data build --raw-dir`.")],
     as_json: JsonOutput = None,
 ) -> None:
     """Check a folder of raw files: everything missing or wrong, file by file, and what can be built from it.
@@ -110,8 +111,8 @@ EXPLAIN_EXAMPLE = "Example: finskillbench data explain editions/seven fa_norm_AA
 
 def explain(
     edition: EditionArgument,
-    task_id: Annotated[str, typer.Argument(metavar="TASK_ID", help="Task id of fundamental analysis.")],
-    metric: Annotated[str, typer.Argument(metavar="METRIC", help="Metric of the label, such as revenue.")],
+    task_id: Annotated[str, Argument(metavar="TASK_ID", help="Task id of fundamental analysis.")],
+    metric: Annotated[str, Argument(metavar="METRIC", help="Metric of the label, such as revenue.")],
 ) -> None:
     """Print the facts considered for a metric, the rule that chose one, and its witnesses, with accession numbers."""
     from finskillbench.domains.fundamental.explain import explain_metric as lines
@@ -147,10 +148,10 @@ def info(
     edition: EditionArgument,
     cutoff: Annotated[
         list[str] | None,
-        typer.Option(metavar="[MODEL=]DATE", help="Last day of training data, to count later episodes; repeatable."),
+        Option(metavar="[MODEL=]DATE", help="Last day of training data, to count later episodes; repeatable."),
     ] = None,
     shortcuts: Annotated[
-        bool, typer.Option("--shortcuts", help="Score the standard shortcuts of each subtask and print their means.")
+        bool, Option("--shortcuts", help="Score the standard shortcuts of each subtask and print their means.")
     ] = False,
 ) -> None:
     """Print the contents of an edition: origin, digest, versions, notes, and episodes by subtask and difficulty.

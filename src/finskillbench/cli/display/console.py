@@ -9,8 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TYPE_CHECKING, Self, TextIO, TypeVar
 
 import typer
 
@@ -102,7 +101,28 @@ class _ToStderr(logging.StreamHandler[TextIO]):
         """Ignore the error: standard error is closed."""
 
 
-class Progress:
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+
+class LiveBars:
+    """Context manager that shows `_bars` while it is open, on a terminal only."""
+
+    _console: Console
+    _bars: Bars
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._console.is_terminal:
+            self._bars.stop()
+
+
+class Progress(LiveBars):
     """Progress on standard error: a bar on a terminal, one line per step elsewhere.
 
     Call an instance with the name of the step and, where known, the units done and their total.
@@ -125,17 +145,6 @@ class Progress:
         )
         self._step: str | None = None
         self._task = None
-
-    def __enter__(self) -> Progress:
-        if self._console.is_terminal:
-            self._bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._console.is_terminal:
-            self._bars.stop()
 
     def __call__(self, step: str, done: int = 0, total: int | None = None) -> None:
         """Show `done` of `total` units of a step; None: total unknown."""

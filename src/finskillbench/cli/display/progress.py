@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from finskillbench.cli.display.console import LiveBars
 
 if TYPE_CHECKING:
     from finskillbench.runs.execute.progress import RunProgress
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 10.0
 
 
-class Display:
+class Display(LiveBars):
     """Context manager that shows a `finskillbench.runs.execute.progress.RunProgress` on each call.
 
     `clock` returns seconds, for the time left and the interval between lines.
@@ -29,22 +30,14 @@ class Display:
         self._started = self._printed = clock()
         self._notice, self._announced = "", False
         self._tasks: dict[str, TaskID] = {}
-        columns = TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[summary]}")
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[summary]}"))
         self._bars = Progress(
             *columns, console=self._console, transient=True, redirect_stdout=False, redirect_stderr=False
         )
 
-    def __enter__(self) -> Display:
+    def __enter__(self) -> Self:
         self._started = self._printed = self._clock()
-        if self._console.is_terminal:
-            self._bars.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._console.is_terminal:
-            self._bars.stop()
+        return super().__enter__()
 
     def __call__(self, progress: RunProgress, row: Row | None) -> None:
         """Show the current progress."""

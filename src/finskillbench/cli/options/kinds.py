@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from typer import Option
 
 from finskillbench.cli.display import console
+from finskillbench.cli.display.console import LARGEST
 from finskillbench.episode import PAPER_SUITE
 from finskillbench.harness.allowance import MAX_TURNS, MIN_TOKENS, Allowance
 
@@ -49,70 +51,64 @@ def find_condition(name: str) -> None:
 
 Suite = Annotated[
     str | None,
-    typer.Option(
+    Option(
         callback=checked(find_suite),
         metavar="NAME",
         help="Suite: paper, one of another package, or all. Default: paper, or the suite of --subtask.",
     ),
 ]
 Subtasks = Annotated[
-    list[str] | None,
-    typer.Option(callback=checked(_find_subtask), help="Subtask; repeatable. Default: all of the suite."),
+    list[str] | None, Option(callback=checked(_find_subtask), help="Subtask; repeatable. Default: all of the suite.")
 ]
 Limit = Annotated[
     int | None,
-    typer.Option(
-        min=1, max=console.LARGEST, help="First episodes of each subtask. Default: the number in the full-run protocol."
-    ),
+    Option(min=1, max=LARGEST, help="First episodes of each subtask. Default: the number in the full-run protocol."),
 ]
 Sample = Annotated[
     int | None,
-    typer.Option(
+    Option(
         min=1,
-        max=console.LARGEST,
+        max=LARGEST,
         help="Total episodes, spread over subtasks and difficulties; a larger sample contains a smaller one.",
     ),
 ]
 Tasks = Annotated[
     list[str] | None,
-    typer.Option(help="Task id, as listed by `finskillbench inspect`, or a pattern such as 'rm_*_P001*'; repeatable."),
+    Option(help="Task id, as listed by `finskillbench inspect`, or a pattern such as 'rm_*_P001*'; repeatable."),
 ]
 Portfolios = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Only tasks of this portfolio of your catalog, by its file name; repeatable."),
+    Option(metavar="NAME", help="Only tasks of this portfolio of your catalog, by its file name; repeatable."),
 ]
 EditionFolder = Annotated[
-    Path | None,
-    typer.Option("--edition", help="Folder of the edition. Default: an edition built into the user's cache."),
+    Path | None, Option("--edition", help="Folder of the edition. Default: an edition built into the user's cache.")
 ]
-Epochs = Annotated[int, typer.Option(min=1, max=console.LARGEST, help="Repeats of each episode.")]
+Epochs = Annotated[int, Option(min=1, max=LARGEST, help="Repeats of each episode.")]
 MaxConcurrency = Annotated[
     int | None,
-    typer.Option(
+    Option(
         min=1, help="Concurrent episodes per model; fewer under its rate limits. Default: 64, or 1,000 with --batch."
     ),
 ]
 RunFolder = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         parser=console.out_path, metavar="PATH", help="Run folder. Default: a folder in runs/ named after the options."
     ),
 ]
-BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Address of an OpenAI-compatible server.")]
+BaseUrl = Annotated[str | None, Option(metavar="URL", help="Address of an OpenAI-compatible server.")]
 Prices = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         metavar="FILE",
         help="JSON prices that override the built-in ones, in USD per million tokens, such as "
         '{"openai-api/local/*": {"input": 0.1, "output": 0.4}}.',
     ),
 ]
-MaxCost = Annotated[
-    float | None, typer.Option(min=0, metavar="USD", help="Hard limit on the total cost of the run folder.")
-]
+MaxCost = Annotated[float | None, Option(min=0, metavar="USD", help="Hard limit on the total cost of the run folder.")]
 Skills = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar="NAME=DIR",
         help="Folder of your skills, run as condition skill:NAME without the curated ones; NAME+=DIR keeps the "
         "curated ones too; repeatable.",
@@ -120,22 +116,19 @@ Skills = Annotated[
 ]
 SkillPython = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar="NAME=PATH",
         help="Python of the scripts of --skills NAME, without finskillbench; repeatable. Default: the current one.",
     ),
 ]
 Turns = Annotated[
-    int,
-    typer.Option(
-        min=1, max=console.LARGEST, help="Model calls allowed per episode, as the prompt states; the paper allows 12."
-    ),
+    int, Option(min=1, max=LARGEST, help="Model calls allowed per episode, as the prompt states; the paper allows 12.")
 ]
 TokenBudget = Annotated[
     int | None,
-    typer.Option(
+    Option(
         min=MIN_TOKENS,
-        max=console.LARGEST,
+        max=LARGEST,
         metavar="TOKENS",
         help="Tokens that a model may generate per episode, with reasoning and without input; each message states "
         "the remaining number. Default: limited by --turns only.",
@@ -143,7 +136,7 @@ TokenBudget = Annotated[
 ]
 JsonOutput = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--json",
         metavar="[FILE]",
         help="Write the full report as JSON to FILE; without FILE, print it instead of the text.",
@@ -151,7 +144,7 @@ JsonOutput = Annotated[
 ]
 AllowUnconfined = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--allow-unconfined",
         help="Run scripts of other packages even if sandbox guards are missing; see finskillbench doctor.",
     ),
@@ -179,7 +172,7 @@ class ConditionOptions:
 
     condition: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             callback=checked(find_condition),
             help="no_skill, curated, self_generated, docs_only, scripts_only, inline, placebo, "
             "self_generated_persistent, code or code_curated; repeatable. Default: the first three.",

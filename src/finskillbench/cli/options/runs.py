@@ -8,9 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
-import typer
+from typer import Option
 
 from finskillbench.cli.display import console
+from finskillbench.cli.display.console import LARGEST
 from finskillbench.cli.options.kinds import (
     BaseUrl,
     ConditionOptions,
@@ -40,27 +41,24 @@ class RunOptions(ConditionOptions):
     edition: EditionFolder = None
     model: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="baseline/NAME, provider/name such as openai/gpt-4o, or package.module:name of your model or agent; "
             "repeatable. Default: the four baselines."
         ),
     ] = None
     seed: Annotated[
-        int,
-        typer.Option(
-            min=0, max=console.LARGEST, help="Random seed; repeat r sends seed + r to providers that accept one."
-        ),
+        int, Option(min=0, max=LARGEST, help="Random seed; repeat r sends seed + r to providers that accept one.")
     ] = 0
     max_concurrency: MaxConcurrency = None
     out: RunFolder = None
     base_url: BaseUrl = None
-    max_tokens: Annotated[int, typer.Option(min=1, max=10**9, help="Maximum output tokens per call.")] = 8_192
+    max_tokens: Annotated[int, Option(min=1, max=10**9, help="Maximum output tokens per call.")] = 8_192
     request_timeout: Annotated[
-        float, typer.Option(min=1, max=10**6, metavar="SECONDS", help="A request fails after this time without data.")
+        float, Option(min=1, max=10**6, metavar="SECONDS", help="A request fails after this time without data.")
     ] = 600.0
     attempt_timeout: Annotated[
         float | None,
-        typer.Option(
+        Option(
             min=1,
             max=10**6,
             metavar="SECONDS",
@@ -68,47 +66,44 @@ class RunOptions(ConditionOptions):
         ),
     ] = None
     reasoning_effort: Annotated[
-        str | None, typer.Option(metavar="EFFORT", help="Effort of reasoning models, such as low, medium or high.")
+        str | None, Option(metavar="EFFORT", help="Effort of reasoning models, such as low, medium or high.")
     ] = None
-    temperature: Annotated[float, typer.Option(min=0, max=2, help="Sent to models that accept one.")] = 0.0
+    temperature: Annotated[float, Option(min=0, max=2, help="Sent to models that accept one.")] = 0.0
     model_args: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="JSON", help="Further call settings, or arguments of Inspect's model, such as '{\"top_p\": 0.9}'."
         ),
     ] = None
     prices: Prices = None
     max_cost: MaxCost = None
     batch: Annotated[
-        bool, typer.Option("--batch", help="Use the provider's batch interface: cheaper, but a turn takes up to a day.")
+        bool, Option("--batch", help="Use the provider's batch interface: cheaper, but a turn takes up to a day.")
     ] = False
     response_cache: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Cache responses in this file and reuse them for identical requests."),
+        Path | None, Option(metavar="FILE", help="Cache responses in this file and reuse them for identical requests.")
     ] = None
     harness: Annotated[
         str,
-        typer.Option(
+        Option(
             help="finskillbench (the built-in loop), hermes (the Hermes Agent, see make hermes), or a registered one."
         ),
     ] = _BUILTIN
     hermes_python: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH", envvar="FINSKILLBENCH_HERMES_PYTHON", help="Python interpreter with Hermes installed."
-        ),
+        Option(metavar="PATH", envvar="FINSKILLBENCH_HERMES_PYTHON", help="Python interpreter with Hermes installed."),
     ] = None
     limit_for: Annotated[
-        list[str] | None, typer.Option(metavar="CONDITION=N", help="Override --limit for this condition; repeatable.")
+        list[str] | None, Option(metavar="CONDITION=N", help="Override --limit for this condition; repeatable.")
     ] = None
     shard: Annotated[
         str | None,
-        typer.Option(metavar="I/N", help="Run the I-th of N parts, into a separate folder; see finskillbench merge."),
+        Option(metavar="I/N", help="Run the I-th of N parts, into a separate folder; see finskillbench merge."),
     ] = None
-    retry_errors: Annotated[bool, typer.Option(help="Run episodes that ended in an error again.")] = True
+    retry_errors: Annotated[bool, Option(help="Run episodes that ended in an error again.")] = True
     file: Annotated[
         RunFile | None,
-        typer.Option(
+        Option(
             parser=read_run_file,
             callback=apply_run_file,
             is_eager=True,
@@ -262,17 +257,7 @@ class RunOptions(ConditionOptions):
         from finskillbench.runs.plan.streams import run_folder
 
         models = [(each.models, each.model_options.arguments, each.allowance.arguments) for each in self.by_model]
-        selection = (
-            models,
-            self.conditions,
-            edition.suites,
-            self.subtask,
-            self.limit,
-            self.sample,
-            self.tasks(edition),
-            self.epochs,
-        )
-        skill_digests = {
-            arm: [each.digest for each in skills.packages.values()] for arm, skills in self.user_skills.items()
-        }
-        return self.out or run_folder(edition, *selection, self.harness, self.limits, self.shard, skill_digests)
+        episodes = (self.subtask, self.limit, self.sample, self.tasks(edition), self.epochs)
+        selection = (models, self.conditions, edition.suites, *episodes)
+        digests = {arm: [each.digest for each in skills.packages.values()] for arm, skills in self.user_skills.items()}
+        return self.out or run_folder(edition, *selection, self.harness, self.limits, self.shard, digests)

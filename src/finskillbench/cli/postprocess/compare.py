@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from finskillbench.cli.display import console
+from finskillbench.cli.display.console import LARGEST
 
 if TYPE_CHECKING:
     from finskillbench.reports.compare.gates import Outcome
@@ -28,41 +30,39 @@ Examples:
 # Longer than a screen: each option is a parameter with its help text.
 def compare(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN_A [RUN_B]", help="Two run folders; with --compare, one or more.")
+        list[Path], Argument(metavar="RUN_A [RUN_B]", help="Two run folders; with --compare, one or more.")
     ],
     within: Annotated[
         tuple[str, str, str] | None,
-        typer.Option(
+        Option(
             "--compare",
             metavar="WHAT A B",
             help="Compare two models, harnesses or conditions of the runs: --compare model A B.",
         ),
     ] = None,
-    model: Annotated[list[str] | None, typer.Option(help="Only this model; repeatable.")] = None,
-    condition: Annotated[list[str] | None, typer.Option(help="Only this condition; repeatable.")] = None,
-    subtask: Annotated[list[str] | None, typer.Option(help="Only this subtask; repeatable.")] = None,
-    profile: Annotated[str, typer.Option(help="certified, strict or paper.")] = "certified",
+    model: Annotated[list[str] | None, Option(help="Only this model; repeatable.")] = None,
+    condition: Annotated[list[str] | None, Option(help="Only this condition; repeatable.")] = None,
+    subtask: Annotated[list[str] | None, Option(help="Only this subtask; repeatable.")] = None,
+    profile: Annotated[str, Option(help="certified, strict or paper.")] = "certified",
     by: Annotated[
         list[str] | None,
-        typer.Option(
-            help="headline, domain, subtask, difficulty, model or condition; repeatable. Default: the first three."
-        ),
+        Option(help="headline, domain, subtask, difficulty, model or condition; repeatable. Default: the first three."),
     ] = None,
-    flips: Annotated[int, typer.Option(min=0, max=console.LARGEST, help="Flips to print for each direction.")] = 10,
-    every: Annotated[bool, typer.Option("--all", help="Include lines without changes, and all flips.")] = False,
-    format_: Annotated[str, typer.Option("--format", help="table, md, csv or json.")] = "table",
+    flips: Annotated[int, Option(min=0, max=LARGEST, help="Flips to print for each direction.")] = 10,
+    every: Annotated[bool, Option("--all", help="Include lines without changes, and all flips.")] = False,
+    format_: Annotated[str, Option("--format", help="table, md, csv or json.")] = "table",
     fail_under: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="PART[@CONDITION]=SCORE",
             help="Exit with 1 if B scores less. PART: headline, a domain or a subtask; repeatable.",
         ),
     ] = None,
     fail_on_regression: Annotated[
-        bool, typer.Option("--fail-on-regression", help="Exit with 1 if a score fell significantly.")
+        bool, Option("--fail-on-regression", help="Exit with 1 if a score fell significantly.")
     ] = False,
     margin: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Fall of a mean score that --fail-on-regression allows.")
+        float, Option(min=0.0, max=1.0, help="Fall of a mean score that --fail-on-regression allows.")
     ] = 0.0,
 ) -> None:
     """Compare two sides on the same episodes: scores, resources used, and episodes whose score changed.
@@ -123,12 +123,8 @@ def _tables(paired: Paired, cuts: Sequence[Cut]) -> list[Table]:
         within_budget_table,
     )
 
-    return [
-        score_changes_table(paired, cuts),
-        within_budget_table(paired),
-        cheaper_table(paired),
-        resource_changes_table(paired),
-    ]
+    tables = (within_budget_table, cheaper_table, resource_changes_table)
+    return [score_changes_table(paired, cuts), *(table(paired) for table in tables)]
 
 
 def _write(paired: Paired, cuts: Sequence[Cut], gates: Sequence[Outcome], form: Format) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
+from typer import Argument, Option
 
 from finskillbench.cli.data.arguments import PartOfEdition
 from finskillbench.cli.display import console
@@ -42,12 +43,11 @@ _ALL = 2**31
 # Longer than a screen: each option is a parameter with its help text.
 def report_command(
     runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN...", help="Run folders, rows.parquet, or rows of the published release."),
+        list[Path], Argument(metavar="RUN...", help="Run folders, rows.parquet, or rows of the published release.")
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             parser=console.out_path,
             metavar="DIR",
             help="Folder for one file per table, or for the page. Default: print tables; RUN/report for the page.",
@@ -55,7 +55,7 @@ def report_command(
     ] = None,
     form: Annotated[
         str,
-        typer.Option(
+        Option(
             "--format",
             metavar="FORMAT",
             help="table, md, csv, latex, json, html (a page), validation (a pack for model validation), or one "
@@ -65,51 +65,48 @@ def report_command(
     suite: PartOfEdition = None,
     by: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="COLUMN",
             help="Only tables by this: domain, subtask, difficulty, model, condition, status or harness.",
         ),
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(help="certified, strict or paper. Default: certified; paper with --paper.")
+        str | None, Option(help="certified, strict or paper. Default: certified; paper with --paper.")
     ] = None,
     exclude: Annotated[
-        list[str] | None,
-        typer.Option(metavar="MODEL", help="Model to leave out of all tables but the first; repeatable."),
+        list[str] | None, Option(metavar="MODEL", help="Model to leave out of all tables but the first; repeatable.")
     ] = None,
     paper: Annotated[
-        bool, typer.Option("--paper", help="Compare with the values in the paper, using the published scorers.")
+        bool, Option("--paper", help="Compare with the values in the paper, using the published scorers.")
     ] = False,
     cutoff: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="[MODEL=]DATE",
             help="Last day of training data, to report earlier and later tasks apart; repeatable (docs/reports.md).",
         ),
     ] = None,
     failures: Annotated[
-        bool, typer.Option("--failures", help="Also report why episodes failed; reads every trajectory.")
+        bool, Option("--failures", help="Also report why episodes failed; reads every trajectory.")
     ] = False,
     trajectories: Annotated[
-        str | None,
-        typer.Option(metavar="all|none|N", help="Episodes per cell on the page. Default: a small selection."),
+        str | None, Option(metavar="all|none|N", help="Episodes per cell on the page. Default: a small selection.")
     ] = None,
     truth: Annotated[
-        bool, typer.Option("--truth/--no-truth", help="Show expected next to submitted answers on the page.")
+        bool, Option("--truth/--no-truth", help="Show expected next to submitted answers on the page.")
     ] = True,
     checks: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Output of data validate EDITION --json, for the page and the pack."),
+        Path | None, Option(metavar="FILE", help="Output of data validate EDITION --json, for the page and the pack.")
     ] = None,
     audit: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Output of audit EDITION --json, for the page and the pack.")
+        Path | None, Option(metavar="FILE", help="Output of audit EDITION --json, for the page and the pack.")
     ] = None,
     criteria: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Acceptance criteria, in TOML (docs/validation-pack.md).")
+        Path | None, Option(metavar="FILE", help="Acceptance criteria, in TOML (docs/validation-pack.md).")
     ] = None,
     fail_under: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="PART[@CONDITION]=SCORE",
             help="Exit with 1 if a model scores less. PART: headline, a domain or a subtask; repeatable.",
         ),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from finskillbench.cli.display import console
 from finskillbench.cli.options.kinds import JsonOutput
@@ -24,13 +25,11 @@ Examples:
 
 
 def failures(
-    run: Annotated[Path, typer.Argument(help="Run folder.")],
-    model: Annotated[list[str] | None, typer.Option(help="Model; repeatable. Default: all of the run.")] = None,
-    condition: Annotated[list[str] | None, typer.Option(help="Condition; repeatable. Default: all of the run.")] = None,
-    examples: Annotated[int, typer.Option(min=0, help="Examples of each cause.")] = 1,
-    edition: Annotated[
-        Path | None, typer.Option(help="Edition with the truth. Default: the edition of the run.")
-    ] = None,
+    run: Annotated[Path, Argument(help="Run folder.")],
+    model: Annotated[list[str] | None, Option(help="Model; repeatable. Default: all of the run.")] = None,
+    condition: Annotated[list[str] | None, Option(help="Condition; repeatable. Default: all of the run.")] = None,
+    examples: Annotated[int, Option(min=0, help="Examples of each cause.")] = 1,
+    edition: Annotated[Path | None, Option(help="Edition with the truth. Default: the edition of the run.")] = None,
     as_json: JsonOutput = None,
 ) -> None:
     """Explain why episodes of a run did not earn full marks: causes by condition, and examples of each."""
@@ -104,8 +103,8 @@ Example:
 
 
 def merge(
-    out: Annotated[Path, typer.Argument(help="Run folder to create.")],
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders with the same edition and scorer.")],
+    out: Annotated[Path, Argument(help="Run folder to create.")],
+    runs: Annotated[list[Path], Argument(metavar="RUN...", help="Run folders with the same edition and scorer.")],
 ) -> None:
     """Merge run folders: shards, or other models, conditions, repeats or episodes of the same edition.
 
@@ -137,13 +136,12 @@ Examples:
 
 
 def rescore(
-    run: Annotated[Path, typer.Argument(help="Run folder.")],
+    run: Annotated[Path, Argument(help="Run folder.")],
     edition: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the run's edition. Default: its recorded folder, or the default edition."),
+        Path | None, Option(help="Folder of the run's edition. Default: its recorded folder, or the default edition.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change and write nothing.")] = False,
-    list_moved: Annotated[bool, typer.Option("--list", help="List every changed score.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Print what would change and write nothing.")] = False,
+    list_moved: Annotated[bool, Option("--list", help="List every changed score.")] = False,
 ) -> None:
     """Score every finished episode of a run again with the current scorers, from its trajectories.
 
@@ -205,16 +203,14 @@ Examples:
 
 
 def show(
-    run: Annotated[Path, typer.Argument(help="Run folder, or the file of a trajectory.")],
-    task_id: Annotated[str | None, typer.Argument(help="Task id; left out for a trajectory file.")] = None,
-    model: Annotated[str | None, typer.Option(help="Model, if several ran the task.")] = None,
-    condition: Annotated[str | None, typer.Option(help="Condition, if the task was run under several.")] = None,
-    run_idx: Annotated[int | None, typer.Option(min=0, help="Repeat, if there are several.")] = None,
-    lines: Annotated[int, typer.Option(min=1, help="Maximum lines to show of a prompt, arguments or a result.")] = 12,
-    full: Annotated[bool, typer.Option("--full", help="Show every text in full.")] = False,
-    edition: Annotated[
-        Path | None, typer.Option(help="Edition with the truth. Default: the edition of the run.")
-    ] = None,
+    run: Annotated[Path, Argument(help="Run folder, or the file of a trajectory.")],
+    task_id: Annotated[str | None, Argument(help="Task id; left out for a trajectory file.")] = None,
+    model: Annotated[str | None, Option(help="Model, if several ran the task.")] = None,
+    condition: Annotated[str | None, Option(help="Condition, if the task was run under several.")] = None,
+    run_idx: Annotated[int | None, Option(min=0, help="Repeat, if there are several.")] = None,
+    lines: Annotated[int, Option(min=1, help="Maximum lines to show of a prompt, arguments or a result.")] = 12,
+    full: Annotated[bool, Option("--full", help="Show every text in full.")] = False,
+    edition: Annotated[Path | None, Option(help="Edition with the truth. Default: the edition of the run.")] = None,
 ) -> None:
     """Print one episode: messages, tool calls, verdict, points lost by part, and expected and submitted answers."""
     from finskillbench.errors import InputError

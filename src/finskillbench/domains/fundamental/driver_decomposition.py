@@ -21,28 +21,13 @@ from finskillbench.domains.fundamental.normalization import Unit, credit
 from finskillbench.domains.fundamental.objects.pools import Candidate, assemble_task, build_tasks
 from finskillbench.domains.fundamental.objects.reports import FundamentalObjects, ReportCase
 from finskillbench.domains.fundamental.objects.work import count_decisions, meaningful, oversized_figures
+from finskillbench.domains.fundamental.rederive import definitions
 from finskillbench.domains.fundamental.rederive.answers import Figures, decomposed, margins
-from finskillbench.domains.fundamental.rederive.definitions import (
-    QUARTER_APART,
-    VisibleFacts,
-    comparable_quarters,
-    segment_changes,
-)
 from finskillbench.engines.accounting import drivers as engine
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import (
-    as_number,
-    as_text,
-    clip,
-    is_array,
-    mean,
-    objects,
-    parameter,
-    ramp,
-    ratio_or_zero,
-)
+from finskillbench.scoring.values import as_number, as_text, clip, is_array, mean, objects, parameter, ramp, share
 from finskillbench.sums import exact_sum
 
 NAME = "driver_decomposition"
@@ -135,12 +120,15 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     expected = truth.expected_output
     parts: dict[str, float] = {}
 
-    predicted, labelled = _drivers(answer, "top_revenue_drivers")[:_TOP], _by_name(_top(expected))
+    predicted, labelled = (
+        _drivers(answer, "top_revenue_drivers")[:_TOP],
+        _by_name(_drivers(expected, "top_revenue_drivers")[:_TOP]),
+    )
     names = {_name(driver) for driver in predicted}
     sized = truth.verification.get("include_driver_numeric_terms") is not False
     matched = [(driver, labelled[_name(driver)]) for driver in predicted if _name(driver) in labelled]
     shared = len(names & labelled.keys())
-    parts["revenue_drivers"] = 0.5 * ratio_or_zero(shared, len(labelled)) + 0.5 * ratio_or_zero(shared, len(names))
+    parts["revenue_drivers"] = 0.5 * share(shared, len(labelled)) + 0.5 * share(shared, len(names))
     if matched:
         parts["revenue_direction"] = _direction_accuracy(matched)
         sizes = [size for field in _SIZES for size in _ramps(matched, field, truth)]
@@ -151,7 +139,7 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     if ratios:
         named = [(_name(driver), driver) for driver in _drivers(answer, "margin_drivers")]
         found = [(driver, ratios[name]) for name, driver in named if name in ratios]
-        recall = ratio_or_zero(len(ratios.keys() & {name for name, _ in named}), len(ratios))
+        recall = share(len(ratios.keys() & {name for name, _ in named}), len(ratios))
         parts["margin_drivers"] = 0.5 * recall + 0.5 * _direction_accuracy(found)
         changes = _ramps(found, "delta_pp", truth)
         if changes and sized:
@@ -239,10 +227,6 @@ def _drivers(source: JsonObject, key: str) -> list[_Driver]:
     return objects(source.get(key))
 
 
-def _top(expected: JsonObject) -> list[_Driver]:
-    return _drivers(expected, "top_revenue_drivers")[:_TOP]
-
-
 def _name(driver: _Driver) -> str:
     return _plain(driver.get("driver"))
 
@@ -257,10 +241,8 @@ def _by_name(drivers: Sequence[_Driver]) -> dict[str, _Driver]:
 
 
 def _direction_accuracy(matched: Sequence[tuple[_Driver, _Driver]]) -> float:
-    right = sum(
-        _plain(predicted.get("direction")) == _plain(wanted.get("direction")) != "" for predicted, wanted in matched
-    )
-    return ratio_or_zero(right, len(matched))
+    right = sum(_plain(stated.get("direction")) == _plain(wanted.get("direction")) != "" for stated, wanted in matched)
+    return share(right, len(matched))
 
 
 def _ramps(matched: Sequence[tuple[_Driver, _Driver]], field: str, truth: Truth) -> list[float]:
@@ -273,10 +255,6 @@ def _ramps(matched: Sequence[tuple[_Driver, _Driver]], field: str, truth: Truth)
     ]
 
 
-def _build(context: BuildContext, objects: FundamentalObjects) -> list[BuiltTask]:
-    return build_tasks(context, objects, NAME, _candidate, _task)
-
-
 def _candidate(case: ReportCase, least: Mapping[str, int]) -> Candidate | None:
     """Derive the label of a report's quarter; None without both revenues, or without an axis and enough ratios."""
     report, prior_end = case.report, case.before.end
@@ -285,8 +263,8 @@ def _candidate(case: ReportCase, least: Mapping[str, int]) -> Candidate | None:
     supported = axis is not None or len(answer["margin_drivers"]) >= least["ratios"]
     if prior_end is None or not supported or not answer["revenue_delta"]:
         return None
-    raw_prior_end = case.source.preceding(report.period_end, QUARTER_APART)
-    now, before = comparable_quarters(case.source, report.period_end, raw_prior_end)
+    raw_prior_end = case.source.preceding(report.period_end, definitions.QUARTER_APART)
+    now, before = definitions.comparable_quarters(case.source, report.period_end, raw_prior_end)
     shown = case.segments.get(axis or "", {})
     changes = case.raw_segments.explaining(axis, shown, report.period_end, prior_end, report.filed)
     return Candidate(
@@ -332,10 +310,10 @@ def _task(label: Candidate, level: str) -> BuiltTask:
 
 def _rederive(task_input: QuartersInput) -> JsonObject:
     rows, segments = filing_facts(task_input)
-    facts = VisibleFacts(rows)
+    facts = definitions.VisibleFacts(rows)
     end, prior_end = (date.fromisoformat(task_input[f]) for f in ("current_period_end", "prior_period_end"))
-    now, before = comparable_quarters(facts, end, prior_end)
-    return decomposed(now, before, segment_changes(segments, facts, end, prior_end))
+    now, before = definitions.comparable_quarters(facts, end, prior_end)
+    return decomposed(now, before, definitions.segment_changes(segments, facts, end, prior_end))
 
 
 def _proof(label: Label[QuartersInput], findings: Findings) -> None:
@@ -343,10 +321,8 @@ def _proof(label: Label[QuartersInput], findings: Findings) -> None:
     where, expected = label.truth.task_id, label.truth.expected_output
     for found in oversized_figures(expected):
         findings.fail(where, found)
-    end, prior_end = (
-        date.fromisoformat(label.task_input[field]) for field in ("current_period_end", "prior_period_end")
-    )
-    found = VisibleFacts(filing_facts(label.task_input)[0]).preceding(end, QUARTER_APART)
+    end, prior_end = (date.fromisoformat(label.task_input[name]) for name in ("current_period_end", "prior_period_end"))
+    found = definitions.VisibleFacts(filing_facts(label.task_input)[0]).preceding(end, definitions.QUARTER_APART)
     findings.expect(found == prior_end, where, f"{prior_end} does not end the quarter before")
     for key, size in (("top_revenue_drivers", "magnitude_usd"), ("margin_drivers", "delta_pp")):
         sizes = [abs(entry[size]) for entry in expected[key]]
@@ -363,6 +339,10 @@ def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
     days = [date.fromisoformat(data[name]) for name in ("current_period_end", "prior_period_end")]
     now, before = (read_statement(rows, "", day, Duration.QUARTERLY) for day in days)
     return engine.drivers(now, before, *(engine.segments_at(segments, "", day) for day in days))
+
+
+def _build(context: BuildContext, objects: FundamentalObjects) -> list[BuiltTask]:
+    return build_tasks(context, objects, NAME, _candidate, _task)
 
 
 SUBTASK = Subtask(

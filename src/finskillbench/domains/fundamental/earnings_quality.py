@@ -24,14 +24,9 @@ from finskillbench.domains.fundamental.inputs import (
     read_statement,
 )
 from finskillbench.domains.fundamental.normalization import credit, left_null
+from finskillbench.domains.fundamental.objects import work
 from finskillbench.domains.fundamental.objects.pools import Candidate, assemble_task, build_tasks
 from finskillbench.domains.fundamental.objects.reports import FundamentalObjects, ReportCase
-from finskillbench.domains.fundamental.objects.work import (
-    count_decisions,
-    indices_meaningful,
-    meaningful,
-    oversized_figures,
-)
 from finskillbench.domains.fundamental.rederive.answers import quality
 from finskillbench.domains.fundamental.rederive.definitions import VisibleFacts, a_year_apart
 from finskillbench.engines.accounting import quality as engine
@@ -49,8 +44,8 @@ from finskillbench.scoring.values import (
     mean,
     parameter,
     ramp,
-    ratio_or_zero,
     set_f1,
+    share,
 )
 from finskillbench.sums import exact_sum
 
@@ -153,9 +148,8 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     return _score(answer, truth, parameter(truth.verification, "numeric_ratio_weight", 0.0, positive=False))
 
 
-def _strict(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
+def _strict(answer: JsonObject, truth: Truth, _: JsonObject) -> Score:
     """Score as `_paper`, with a weight of 0.3 for the ratios."""
-    del task_input
     return _score(answer, truth, _STRICT_RATIO_WEIGHT)
 
 
@@ -190,12 +184,10 @@ def _figures(answer: JsonObject, expected: JsonObject) -> dict[str, float]:
     """Return the credit of each figure behind the flags that the label knows."""
     earned: dict[str, float] = {}
     for name in _FIGURE_OF.values():
-        predicted, wanted = as_number(answer.get(name)), as_number(expected.get(name))
+        stated, wanted = as_number(answer.get(name)), as_number(expected.get(name))
         if wanted is not None:
             unit = "score" if name == "beneish_m_score" else "ratio"
-            earned[name] = (
-                float(predicted == wanted) if name == "piotroski_score" else credit(predicted, wanted, unit=unit)
-            )
+            earned[name] = float(stated == wanted) if name == "piotroski_score" else credit(stated, wanted, unit=unit)
     if {"beneish_m_score", "accruals_ratio"} <= earned.keys():
         earned["beneish_m_score"] *= (1.0 + earned["accruals_ratio"]) / 2.0
     return earned
@@ -216,7 +208,7 @@ def _signals(answer: JsonObject, expected: JsonObject) -> float:
     known = sum(map(len, right.values()))
     invented = sum(value is None and not left_null(predicted, name) for name, value in labels.items())
     wrong = known - sum(map(sum, right.values())) + invented
-    balanced = mean([ratio_or_zero(sum(hits), len(hits)) for hits in right.values()])
+    balanced = mean([share(sum(hits), len(hits)) for hits in right.values()])
     earned = min(2.0 * balanced - 1.0, 1.0 - _WRONG_SIGNAL * wrong)
     total = as_number(expected.get("piotroski_score"))
     same = left_null(answer, "piotroski_score") if total is None else as_number(answer.get("piotroski_score")) == total
@@ -243,7 +235,7 @@ def _score(answer: JsonObject, truth: Truth, ratio_weight: float) -> Score:
         weight = parameter(truth.verification, "piotroski_weight", weight, positive=False)
         signals = as_object(answer.get("piotroski_components"))
         right = sum(_same_signal(signals.get(key), value) for key, value in labels.items())
-        parts["components"] = (weight, ratio_or_zero(right, len(labels)))
+        parts["components"] = (weight, share(right, len(labels)))
     flag, wanted = as_boolean(answer.get("beneish_flag")), as_boolean(expected.get("beneish_flag"))
     if flag is not None and wanted is not None:
         weight = parameter(truth.verification, "beneish_flag_weight", _BENEISH_WEIGHT, positive=False)
@@ -277,10 +269,6 @@ def _flags(source: JsonObject) -> set[str]:
     return {flag for flag in as_array(source.get("flags")) if isinstance(flag, str)}
 
 
-def _build(context: BuildContext, objects: FundamentalObjects) -> list[BuiltTask]:
-    return build_tasks(context, objects, NAME, _candidate, _task)
-
-
 def _candidate(case: ReportCase, least: Mapping[str, int]) -> Candidate | None:
     """Derive the label of a quarter; None without both ratios, with too few signals, or with equal ones (a constant is
     right).
@@ -298,12 +286,13 @@ def _candidate(case: ReportCase, least: Mapping[str, int]) -> Candidate | None:
         answer,
         again.answer,
         (report.symbol, report.form, report.filed.year, *outcome),
-        count_decisions(case.filed_values, [case.quarter, case.year_before], engine.METRICS),
+        work.count_decisions(case.filed_values, [case.quarter, case.year_before], engine.METRICS),
         answer["beneish_m_score"] is not None and answer["piotroski_score"] is not None,
         case.year_before.end,
         prior_end,
         again.doubtful,
-        meaningful(answer, case.quarter, case.year_before) and indices_meaningful(case.quarter, case.year_before),
+        work.meaningful(answer, case.quarter, case.year_before)
+        and work.indices_meaningful(case.quarter, case.year_before),
     )
 
 
@@ -330,7 +319,7 @@ def _rederive(task_input: FilingInput) -> JsonObject:
 
 def _proof(label: Label[FilingInput], findings: Findings) -> None:
     expected = label.truth.expected_output
-    for found in oversized_figures(expected):
+    for found in work.oversized_figures(expected):
         findings.fail(label.truth.task_id, found)
     findings.add("scores", int(as_number(expected.get("piotroski_score")) is not None))
     findings.add("m_scores", int(as_number(expected.get("beneish_m_score")) is not None))
@@ -356,6 +345,10 @@ def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
     rows, end = data["filing_facts"]["facts"], date.fromisoformat(data["period_end"])
     now, before = (read_statement(rows, "", day, Duration.QUARTERLY) for day in (end, a_year_before(rows, end)))
     return engine.quality_answer(now, before)
+
+
+def _build(context: BuildContext, objects: FundamentalObjects) -> list[BuiltTask]:
+    return build_tasks(context, objects, NAME, _candidate, _task)
 
 
 SUBTASK = Subtask(

@@ -121,14 +121,10 @@ def _judged(rows: pl.DataFrame, metric: str, considered: pl.DataFrame) -> Iterat
     wanted = rows.with_columns(frame=pl.lit(None, pl.String)).select(list(FACTS_SCHEMA))
     company = EdgarFacts(0, "", None, Path(), wanted, ())
     _, judged = judge_tags(canonical_facts({"": company}, []), [])
-    of_metric = judged.filter(
-        (pl.col("metric") == metric) & pl.col("accession").is_in(considered["accession"].unique())
-    )
-    of_metric = of_metric.filter(pl.len().over("accession") > 1)
-    of_metric = of_metric.with_columns(
-        chosen=pl.col("accession").is_first_distinct() & (~pl.col("apart") | pl.col("ties"))
-    )
-    for row in of_metric.sort("accession", maintain_order=True).iter_rows(named=True):
+    filed = judged.filter((pl.col("metric") == metric) & pl.col("accession").is_in(considered["accession"].unique()))
+    filed = filed.filter(pl.len().over("accession") > 1)
+    filed = filed.with_columns(chosen=pl.col("accession").is_first_distinct() & (~pl.col("apart") | pl.col("ties")))
+    for row in filed.sort("accession", maintain_order=True).iter_rows(named=True):
         why = [text for name, text in _WHY.items() if row[name]]
         verdict = "chosen" if row["chosen"] else "set aside"
         yield f"  in {row['accession']} {row['tag']}: {verdict} ({', '.join([*why, 'rank ' + str(row['rank'])])})"

@@ -32,28 +32,30 @@ CONVENTIONS = {
     "tags": "each filing has one tag per metric. If several cover the period of the report, it is the one with which "
     "the income statement adds up (revenue - cost_of_revenue = gross_profit, gross_profit - operating_expenses = "
     "operating_income, revenue - cost_of_revenue - sga - rnd = operating_income, or revenue less all costs and "
-    "expenses = operating or pretax income); where nothing of that is filed, the greatest total of revenue; a figure "
+    "expenses = operating or pretax income); if no tag adds up in one of these ways, the greatest total; a figure "
     "comes before a rounded version of it. net_income is the parent's, before preferred dividends. Two periods "
     "are compared only if both figures have the same tag, as last filed; else the earlier one is unknown",
     "balances": "long_term_debt is due after one year, receivables are trade receivables, net and current, ppe_net is "
     "net of depreciation; a figure that includes more (debt due within the year, other receivables, leases) counts "
     "only in a filing that gives no narrower one",
-    "depreciation": "depreciation_amortization is the total of the cash flow statement, never a part of it: no other "
+    "depreciation": "depreciation_amortization is the total of the cash flow statement, never a part of it. No other "
     "depreciation and amortization of the filing may exceed it, and it is not the depreciation outside production. "
-    "A tag is a line of that statement if most interim reports so far give it for the year to date alone; a quarter "
-    "that such a tag also gives comes from a note and does not count. A total excludes amortization from the "
-    "filing on that lowers the figure of an earlier period by just its amortization, whose total equals the "
-    "depreciation of a note without the amortization, or that gives AdjustmentForAmortization and no depreciation, "
-    "until a total includes both again; meanwhile the figure is total + amortization, null without amortization. "
-    "Without a total in the filing: depreciation, if such a line, + amortization of intangibles, if interim reports "
-    "give it, + amortization of software, if such a line (one of the two amortizations must be filed)",
-    "quarters": "a quarter's flow is the reported one; where filers report only the year to date, it is the difference "
+    "A tag is a line of that statement if most interim reports so far give it for the year to date alone. If such a "
+    "tag also gives a quarter, that quarter comes from a note and does not count. Some totals exclude amortization. "
+    "This starts with a filing that does one of three things: it lowers the figure of an earlier period by just its "
+    "amortization; its total equals the depreciation of a note without the amortization; or it gives "
+    "AdjustmentForAmortization and no depreciation. It ends when a total includes both again. Meanwhile the figure is "
+    "total + amortization, null without amortization. In a filing without a total the figure is depreciation + "
+    "amortization of intangibles + amortization of software. Of these, depreciation and that of software count only "
+    "if such a line, that of intangibles only if interim reports give it. Depreciation and at least one of the two "
+    "amortizations must be filed",
+    "quarters": "a quarter's flow is the reported one. Where filers report only the year to date, it is the difference "
     "of two figures under one tag that start on the same day and end a quarter apart (a fourth quarter: the year less "
-    "its nine months), as filed when both were first known; it changes only once both have been restated. "
-    "There is none if the filing of the longer period restates the same period of the year before by more than "
-    "rounding (0.05 %, or one unit of the last place up to 1 %) and the shorter one was filed earlier: their bases "
-    "differ; nor if revenue or an expense would be below zero. Per-share figures and average share counts are never "
-    "differences: without a reported one they are null",
+    "its nine months). Both are taken as filed when both were first known, and the difference changes only once both "
+    "have been restated. There is no difference in two cases. First, the filing of the longer period restates the same "
+    "period of the year before by more than rounding (0.05 %, or one unit of the last place up to 1 %), and the "
+    "shorter one was filed earlier: their bases differ. Second, revenue or an expense would be below zero. Per-share "
+    "figures and average share counts are never differences: without a reported one they are null",
     "fallbacks": "if not reported: total_liabilities = total_assets - stockholders_equity - minority_interest "
     "(if that is not filed: total_assets - equity including minorities) - redeemable interests and temporary equity "
     "of every kind (a total, else its parts; what is not filed is 0); stockholders_equity = equity including "
@@ -180,10 +182,8 @@ def read_statement(rows: Iterable[Row], symbol: str, end: date | None, duration:
     for row in sorted(rows, key=lambda row: (row["duration"] == duration, row["filed"])):
         if row["end"] == day:
             by_tag.setdefault(row["tag"], []).append(row)
-    found = {metric: [row for tag in tags for row in by_tag.get(tag, ())[-1:]] for metric, tags in _TAGS.items()}
-    return Statement(
-        symbol, end, duration, {metric: float(those[0]["value"]) for metric, those in found.items() if those}
-    )
+    found = {name: [row for tag in tags for row in by_tag.get(tag, ())[-1:]] for name, tags in _TAGS.items()}
+    return Statement(symbol, end, duration, {name: float(those[0]["value"]) for name, those in found.items() if those})
 
 
 def a_year_before(rows: Iterable[Row], end: date) -> date | None:

@@ -23,16 +23,7 @@ from finskillbench.engines.accounting.periods import duration_of
 from finskillbench.engines.accounting.statements import NORMALISED, normalise
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import (
-    as_number,
-    as_object,
-    clip,
-    closeness,
-    mean,
-    parameter,
-    ratio_or_zero,
-    relative_error,
-)
+from finskillbench.scoring.values import as_number, as_object, clip, closeness, mean, parameter, relative_error, share
 
 Unit = Literal["usd", "usd_per_share", "ratio", "score", "percent"]
 
@@ -104,7 +95,9 @@ class Metrics(Answer):
 class Normalization(Answer):
     """Answer: the metrics of one filing."""
 
-    metrics: Metrics = Field(description="Metric name to number, as filed for the requested period.")
+    metrics: Metrics = Field(
+        description="Metric name to number of the requested period, as filed or as conventions derive it."
+    )
 
 
 def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
@@ -122,7 +115,7 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
         key: _matches(predicted.get(key), expected[key], parameter(tolerances, key, default, positive=False))
         for key in keys
     }
-    return Score(ratio_or_zero(sum(matched.values()), len(keys)), {"matched": matched})
+    return Score(share(sum(matched.values()), len(keys)), {"matched": matched})
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
@@ -140,9 +133,7 @@ def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Scor
     if "operating_margin" in parts:
         parts["operating_margin"] = min(parts.get(name, 1.0) for name in ("operating_margin", *_MARGIN_OF))
     invented = sum(value is None and not left_null(predicted, name) for name, value in expected.items())
-    return Score(
-        clip(mean(list(parts.values())) - ratio_or_zero(invented, len(parts))), {**parts, "invented": invented}
-    )
+    return Score(clip(mean(list(parts.values())) - share(invented, len(parts))), {**parts, "invented": invented})
 
 
 def _unwrap(answer: JsonObject, expected: JsonObject) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -157,10 +148,6 @@ def _unwrap(answer: JsonObject, expected: JsonObject) -> tuple[Mapping[str, Any]
 def _matches(predicted: object, expected: object, tolerance: float) -> bool:
     p, e = as_number(predicted), as_number(expected)
     return p is not None and e is not None and relative_error(p, e, _FLOOR) <= tolerance
-
-
-def _build(context: BuildContext, objects: FundamentalObjects) -> list[BuiltTask]:
-    return build_tasks(context, objects, NAME, _candidate, _task)
 
 
 def _candidate(case: ReportCase, least: Mapping[str, int]) -> Candidate | None:
@@ -211,10 +198,12 @@ def _proof(label: Label[FilingInput], findings: Findings) -> None:
 
 
 def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
-    end = date.fromisoformat(data["period_end"])
-    return {
-        "metrics": normalise(read_statement(data["filing_facts"]["facts"], "", end, duration_of(data["form_type"])))
-    }
+    rows, end = data["filing_facts"]["facts"], date.fromisoformat(data["period_end"])
+    return {"metrics": normalise(read_statement(rows, "", end, duration_of(data["form_type"])))}
+
+
+def _build(context: BuildContext, objects: FundamentalObjects) -> list[BuiltTask]:
+    return build_tasks(context, objects, NAME, _candidate, _task)
 
 
 SUBTASK = Subtask(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from finskillbench.domains.base import Domain
 from finskillbench.domains.portfolio import (
@@ -16,13 +15,8 @@ from finskillbench.domains.portfolio import (
 )
 from finskillbench.domains.portfolio.checks import economics, panels, tasks
 from finskillbench.domains.portfolio.definitions import RELEASED
-from finskillbench.domains.portfolio.objects import PortfolioObjects, prepare_portfolio
+from finskillbench.domains.portfolio.objects import prepare_portfolio
 from finskillbench.domains.portfolio.user_catalogs import TEXTS, TIERS
-
-
-def _parameters(objects: PortfolioObjects) -> dict[str, Any]:
-    return {"portfolio": objects.settings}
-
 
 DOMAIN = Domain(
     name="portfolio_construction",
@@ -55,7 +49,7 @@ DOMAIN = Domain(
         "economics": economics.check_portfolio_economics,
         "limits_bind": tasks.check_limits_bind,
     },
-    parameters=_parameters,
+    parameters=lambda objects: {"portfolio": objects.settings},
     catalog=(TIERS, TEXTS),
     warm_up="finskillbench.engines.portfolio.warm_up:solve_small",
     released=RELEASED,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from pydantic import Field
 
 from finskillbench.arrays import Floats
@@ -14,7 +15,7 @@ from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verifi
 from finskillbench.domains.building import BuildContext, BuiltTask, stratified
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Label, Shortcuts
-from finskillbench.domains.portfolio import rederive
+from finskillbench.domains.portfolio import rederive, worth
 from finskillbench.domains.portfolio.definitions import METADATA, PRECISION, SKILL, tolerance
 from finskillbench.domains.portfolio.examples import black_litterman as examples
 from finskillbench.domains.portfolio.examples import exploits
@@ -22,13 +23,6 @@ from finskillbench.domains.portfolio.inputs import AnalystView, BlackLittermanIn
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.settings import ViewSettings, ViewTier
 from finskillbench.domains.portfolio.proofs import Recheck
-from finskillbench.domains.portfolio.worth import (
-    DEAD_ZONE,
-    equal_weights,
-    judge_weights,
-    submitted_weights,
-    weight_score,
-)
 from finskillbench.engines.portfolio.black_litterman import (
     RISK_AVERSION,
     TAU,
@@ -107,9 +101,7 @@ def build(context: BuildContext, objects: PortfolioObjects) -> list[BuiltTask]:
     return stratified(pool, lambda task: task.episode.difficulty, count, rng)
 
 
-def _task(
-    universe: MonthEnd, variant: int, tier: str, settings: ViewSettings, rng: np.random.Generator
-) -> BuiltTask | None:
+def _task(universe: MonthEnd, variant: int, tier: str, settings: ViewSettings, rng: Generator) -> BuiltTask | None:
     """Draw an approved list and views; None if the problem does not discriminate."""
     stated = settings["tiers"][tier]
     month = universe.of_list(rng, stated["listed"])
@@ -125,7 +117,9 @@ def _task(
     task_input["conventions"] = _definitions(task_input)
     problem, after = black_litterman_from(task_input, risk=month.risk)
     value = optimal_weights(month.tickers, month.risk, after.mean, unique=False).value
-    trivial = min(problem.value(weights) for weights in _at_hand(problem, after, month.benchmark))
+    equal = np.full(problem.size, 1.0 / problem.size)
+    without_optimiser = (equal, month.benchmark, *without_shorts(problem.risk, after.mean))
+    trivial = min(problem.value(weights) for weights in without_optimiser)
     if trivial - value < LEAST_GAIN or not _discriminates(task_input, problem, after, value, trivial):
         return None
     best = optimal_weights(month.tickers, month.risk, after.mean)
@@ -156,12 +150,6 @@ def _task(
     )
 
 
-def _at_hand(problem: PortfolioProblem, after: Posterior, market: Floats) -> list[Floats]:
-    """Return portfolios that need no optimiser: equal and market weights, and optima without their short positions."""
-    equal = np.full(problem.size, 1.0 / problem.size)
-    return [equal, market, *without_shorts(problem.risk, after.mean)]
-
-
 def _discriminates(
     task_input: BlackLittermanInput, problem: PortfolioProblem, after: Posterior, value: float, trivial: float
 ) -> bool:
@@ -169,12 +157,12 @@ def _discriminates(
     cash = task_input["risk_free_rate"]
     for mistake in examples.view_mistakes(task_input, problem, after).values():
         near = _returns_score(mistake.returns - cash, after) > NEARLY_RIGHT
-        if near and judge_weights(problem, mistake.weights(), value, trivial).value > NEARLY_RIGHT:
+        if near and worth.judge_weights(problem, mistake.weights(), value, trivial).value > NEARLY_RIGHT:
             return False
     return True
 
 
-def _views(settings: ViewSettings, tier: ViewTier, month: MonthEnd, rng: np.random.Generator) -> list[AnalystView]:
+def _views(settings: ViewSettings, tier: ViewTier, month: MonthEnd, rng: Generator) -> list[AnalystView]:
     """Draw views on distinct symbols that differ from the equilibrium in proportion to its uncertainty.
 
     Returns are rounded to 0.1 % and confidences to 5 %. Names of a basket share a sector if possible.
@@ -238,7 +226,7 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     optimal = first_numbers(expected, "optimal_weights", "posterior_weights")
     if weights and optimal:
         threshold = parameter(truth.verification, "weight_l2_threshold", 0.10)
-        components["optimal_weights"] = weight_score(weights, optimal, threshold)
+        components["optimal_weights"] = worth.weight_score(weights, optimal, threshold)
     return Score(mean(list(components.values())), components)
 
 
@@ -254,18 +242,18 @@ def _certified(answer: JsonObject, truth: Truth, task_input: BlackLittermanInput
     if submitted and not set(submitted) - set(problem.tickers):
         predicted = np.array([submitted.get(ticker, 0.0) for ticker in problem.tickers])
         returns = _returns_score(predicted - task_input["risk_free_rate"], after)
-    weights = submitted_weights(first_numbers(answer, "optimal_weights", "posterior_weights"), problem.tickers)
+    weights = worth.submitted_weights(first_numbers(answer, "optimal_weights", "posterior_weights"), problem.tickers)
     known = truth.verification
     merit = 0.0
     if weights is not None:
-        merit = judge_weights(problem, weights, known["optimal_value"], known["trivial_value"]).value
+        merit = worth.judge_weights(problem, weights, known["optimal_value"], known["trivial_value"]).value
     return Score(min(returns, merit), {"posterior_returns": returns, "optimal_weights": merit})
 
 
 def _returns_score(excess: Floats, after: Posterior) -> float:
     error = _distance(excess, after) / _ignorance(after)
     rounded = float(np.abs(excess - after.mean).max()) <= _RETURN_ROUNDING
-    return 1.0 if rounded or error <= DEAD_ZONE else clip(1.0 - error)
+    return 1.0 if rounded or error <= worth.DEAD_ZONE else clip(1.0 - error)
 
 
 def _ignorance(after: Posterior) -> float:
@@ -323,7 +311,7 @@ def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
 
 
 def _trivial(data: Mapping[str, Any]) -> JsonObject:
-    weights = equal_weights(data.get("market_cap_weights"))
+    weights = worth.equal_weights(data.get("market_cap_weights"))
     return {"posterior_returns": dict.fromkeys(weights, 0.0), "optimal_weights": weights}
 
 

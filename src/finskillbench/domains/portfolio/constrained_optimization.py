@@ -14,6 +14,7 @@ from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verifi
 from finskillbench.domains.building import BuildContext, BuiltTask, draw_evenly
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Label, Shortcuts
+from finskillbench.domains.portfolio import worth
 from finskillbench.domains.portfolio.definitions import (
     METADATA,
     OBJECTIVE_NAME,
@@ -25,25 +26,8 @@ from finskillbench.domains.portfolio.definitions import (
 from finskillbench.domains.portfolio.examples import exploits
 from finskillbench.domains.portfolio.examples import optimisation as examples
 from finskillbench.domains.portfolio.inputs import ConstrainedInput, Constraints
-from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
-from finskillbench.domains.portfolio.objects.binding import (
-    binding_mandate,
-    loose,
-    mandate_fields,
-    market_fields,
-    month_problem,
-    sized_limits,
-)
+from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects, binding
 from finskillbench.domains.portfolio.proofs import EXACT, Recheck
-from finskillbench.domains.portfolio.worth import (
-    discriminates,
-    equal_weights,
-    is_different,
-    judge_weights,
-    submitted_weights,
-    weight_score,
-    zero_value,
-)
 from finskillbench.engines.holdings import has_dust
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.portfolio.mandates.fields import problem_from
@@ -119,7 +103,7 @@ def _build(context: BuildContext, objects: PortfolioObjects) -> list[BuiltTask]:
 
     def usable(cell: Cell) -> BuiltTask | None:
         task = _task(context, objects, cell)
-        if task is None or not is_different(weights := task.truth.expected_output["weights"], kept):
+        if task is None or not worth.is_different(weights := task.truth.expected_output["weights"], kept):
             return None
         kept.append(weights)
         return task
@@ -145,26 +129,26 @@ def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> Built
     rng = context.generator(NAME, cell.month.as_of, cell.tier, objective, cell.draw)
     month = cell.month.of_list(rng, _LISTED.get(objective, 1.0))
     task_input: ConstrainedInput = {
-        **market_fields(month, objective, tier["risk_aversion"]),
-        **mandate_fields(month, sized_limits(tier, month), month.benchmark),
+        **binding.market_fields(month, objective, tier["risk_aversion"]),
+        **binding.mandate_fields(month, binding.sized_limits(tier, month), month.benchmark),
     }
     try:
-        mandate = binding_mandate(month_problem(month, task_input), month, tier["min_position"], rng)
+        mandate = binding.binding_mandate(binding.month_problem(month, task_input), month, tier["min_position"], rng)
         if mandate is None:
             return None
         changed, current = mandate
         limits: Constraints = {**task_input["constraints"], **changed}
-        task_input = {**task_input, **mandate_fields(month, limits, current)}
+        task_input = {**task_input, **binding.mandate_fields(month, limits, current)}
         task_input["conventions"] = portfolio_conventions(task_input)
-        problem = month_problem(month, task_input)
+        problem = binding.month_problem(month, task_input)
         best = optimise(problem)
         weights = clean(best.weights)
-        if not best.uniqueness.outcome.proved or has_dust(weights) or loose(problem, weights):
+        if not best.uniqueness.outcome.proved or has_dust(weights) or binding.loose(problem, weights):
             return None
-        trivial = zero_value(problem, best.value)
+        trivial = worth.zero_value(problem, best.value)
     except (InfeasibleError, UndecidedError):
         return None
-    if not discriminates(problem, best.value, trivial) or _pays_without_work(problem, best.value, trivial):
+    if not worth.discriminates(problem, best.value, trivial) or _pays_without_work(problem, best.value, trivial):
         return None
     task_id = f"{SUBTASK.prefix}_{month.as_of}_{cell.tier}_{objective}_{cell.draw}"
     flags = {name: True for name in check_limits(problem, weights) if name != "fully_invested"}
@@ -191,7 +175,9 @@ def _task(context: BuildContext, objects: PortfolioObjects, cell: Cell) -> Built
 def _pays_without_work(problem: PortfolioProblem, optimal: float, zero: float) -> bool:
     """Return True if equal weights, the benchmark or the current portfolio score above 0."""
     known = (np.full(problem.size, 1.0 / problem.size), problem.benchmark, problem.current)
-    return any(weights is not None and judge_weights(problem, weights, optimal, zero).value > 0 for weights in known)
+    return any(
+        weights is not None and worth.judge_weights(problem, weights, optimal, zero).value > 0 for weights in known
+    )
 
 
 def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
@@ -205,18 +191,13 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     wrong = sorted(key for key in wanted if key not in flags or not json_equal(flags[key], wanted[key]))
     expected = numbers(truth.expected_output.get("weights"))
     threshold = parameter(truth.verification, "weight_l2_threshold", 0.05)
-    weights = weight_score(numbers(answer.get("weights")), expected, threshold)
+    weights = worth.weight_score(numbers(answer.get("weights")), expected, threshold)
     return Score(0.0 if wrong else weights, {"weights": weights, "wrong_flags": wrong})
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: ConstrainedInput) -> Score:
     """Objective gap of the weights, minus the cost of broken limits. Flags do not count: correct ones are all true."""
-    problem = problem_from(task_input)
-    weights = submitted_weights(numbers(answer.get("weights")), problem.tickers)
-    if weights is None:
-        return Score(0.0, {"weights": "absent or outside the universe"})
-    known = truth.verification
-    return judge_weights(problem, weights, known["optimal_value"], known["trivial_value"])
+    return worth.score_weights(answer, truth, problem_from(task_input))
 
 
 def _proof(label: Label[ConstrainedInput], findings: Findings) -> None:
@@ -232,17 +213,15 @@ def _proof(label: Label[ConstrainedInput], findings: Findings) -> None:
     problem = problem_from(label.task_input)
     value = recheck.optimum(problem, weights)
     if recheck.states_value("trivial_value"):
-        recheck.trivial_value(zero_value(problem, value), value)
+        recheck.trivial_value(worth.zero_value(problem, value), value)
 
 
 def _no_skill_baseline(data: Mapping[str, Any]) -> JsonObject:
     limits = data["constraints"]
     settings = ("neutral_factors", "neutrality_tolerance")
     flags = {name: True for name, limit in limits.items() if limit and name not in settings}
-    return {
-        "weights": _capped(data["benchmark_weights"], limits.get("max_weight") or 1.0),
-        "constraint_satisfaction": flags,
-    }
+    weights = _capped(data["benchmark_weights"], limits.get("max_weight") or 1.0)
+    return {"weights": weights, "constraint_satisfaction": flags}
 
 
 def _capped(weights: Mapping[str, float], cap: float) -> dict[str, float]:
@@ -261,7 +240,7 @@ def _trivial(data: Mapping[str, Any]) -> JsonObject:
     limits = as_object(data.get("constraints"))
     limits_set = {name for name, limit in limits.items() if limit is not None and limit is not False}
     flags = {name: True for name in ConstraintSatisfaction.model_fields if name in limits_set}
-    return {"weights": equal_weights(data.get("expected_returns")), "constraint_satisfaction": flags}
+    return {"weights": worth.equal_weights(data.get("expected_returns")), "constraint_satisfaction": flags}
 
 
 SUBTASK = Subtask(

@@ -18,40 +18,17 @@ from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verifi
 from finskillbench.domains.building import BuildContext, BuiltTask
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Label, Shortcuts
-from finskillbench.domains.portfolio import rederive
-from finskillbench.domains.portfolio.definitions import (
-    EXACT_LIMITS,
-    METADATA,
-    PRECISION,
-    SKILL,
-    WAIVABLE,
-    family,
-    level,
-    moved,
-    portfolio_conventions,
-    printed,
-    sector_of,
-    waive_limits,
-)
+from finskillbench.domains.portfolio import definitions, rederive
 from finskillbench.domains.portfolio.examples import infeasibility as examples
 from finskillbench.domains.portfolio.inputs import InfeasibilityInput
-from finskillbench.domains.portfolio.objects import PortfolioObjects
+from finskillbench.domains.portfolio.objects import PortfolioObjects, conflicts
 from finskillbench.domains.portfolio.objects.binding import mandate_fields
-from finskillbench.domains.portfolio.objects.conflicts import (
-    AMBIGUITY,
-    SIZES,
-    MandateCase,
-    MandateDraft,
-    draw_cases,
-    problem_at,
-    verdict_edge,
-)
 from finskillbench.domains.portfolio.optimality import margin
 from finskillbench.domains.portfolio.proofs import Recheck
 from finskillbench.engines.optimisation.certified import ACCEPTED_VIOLATION
-from finskillbench.engines.portfolio.formulation import PortfolioAim, PortfolioGoal, formulate_portfolio
+from finskillbench.engines.portfolio.formulation import formulate_portfolio
 from finskillbench.engines.portfolio.mandates import feasibility
-from finskillbench.engines.portfolio.mandates.feasibility import least_attainable
+from finskillbench.engines.portfolio.mandates.feasibility import aim_at, least_attainable
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.problem import require_array
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
@@ -73,7 +50,7 @@ class InfeasibilityDetection(Answer):
     feasible: bool = Field(description="true if some portfolio satisfies every constraint of the task at once.")
     conflicting_limits: list[str] = Field(
         description=f"If infeasible, the smallest set of limits that cannot hold together, names of "
-        f"{', '.join(WAIVABLE)}; if feasible, an empty list."
+        f"{', '.join(definitions.WAIVABLE)}; if feasible, an empty list."
     )
     least_attainable: float = Field(
         description="Least value of limit_to_relax at which all limits can hold together, the others unchanged, "
@@ -85,13 +62,14 @@ def _definitions(task_input: JsonObject) -> dict[str, str]:
     """Return the definitions for an input; its limits are exact, since no portfolio is submitted."""
     also = {
         "restricted_names": "weight 0; current holdings of them are sold, within max_turnover",
-        "waivable": f"{', '.join(WAIVABLE)}, each as a whole: all sectors, all neutral factors; no other limit is",
+        "waivable": f"{', '.join(definitions.WAIVABLE)}, each as a whole: all sectors, all neutral factors; no other "
+        "limit is",
         "conflicting_limits": "each of them is needed: with any one waived, all the other limits can hold; waiving a "
         "limit that is not listed does not help",
         "limit_to_relax": "factor_neutrality means neutrality_tolerance, sector_limits.X the cap of X alone",
-        "tolerance": EXACT_LIMITS,
+        "tolerance": definitions.EXACT_LIMITS,
     }
-    return portfolio_conventions(task_input) | also
+    return definitions.portfolio_conventions(task_input) | also
 
 
 def _build(context: BuildContext, objects: PortfolioObjects) -> list[BuiltTask]:
@@ -102,15 +80,15 @@ def _build(context: BuildContext, objects: PortfolioObjects) -> list[BuiltTask]:
     tier sets the number of limits in conflict: two (easy), three (medium), four or five (hard).
     """
     count = objects.settings["episodes_per_subtask"]
-    found = list(draw_cases(context, objects, count))
+    found = list(conflicts.draw_cases(context, objects, count))
     order: list[int] = context.generator(NAME, "order").permutation(len(found)).tolist()
     if len(found) < count:
         context.notes.append(f"Of {count} mandates for infeasibility detection {len(found)} were found.")
     return [_task(found[place], index) for index, place in enumerate(order)]
 
 
-def _input(found: MandateDraft, value: float) -> InfeasibilityInput:
-    problem = problem_at(found, value)
+def _input(found: conflicts.MandateDraft, value: float) -> InfeasibilityInput:
+    problem = conflicts.problem_at(found, value)
     limits, ceilings = problem.limits, require_array(problem.ceilings, "restricted names")
     task_input: InfeasibilityInput = {
         "covariance_matrix": found.month.covariance_table,
@@ -135,7 +113,7 @@ def _input(found: MandateDraft, value: float) -> InfeasibilityInput:
     return task_input
 
 
-def _task(case: MandateCase, index: int) -> BuiltTask:
+def _task(case: conflicts.MandateCase, index: int) -> BuiltTask:
     found, least = case.draft, case.least
     task_input = _input(found, case.value)
     as_of, named = found.month.as_of, task_input["limit_to_relax"]
@@ -147,7 +125,7 @@ def _task(case: MandateCase, index: int) -> BuiltTask:
         f"least value of {_phrase(named)} at which all limits can hold together, the others unchanged: it decides "
         "feasibility. The limits hold exactly, without any tolerance; conventions defines each of them.",
         "Submit a JSON object with feasible (boolean), conflicting_limits (names, [] where feasible) and "
-        f"least_attainable (number). {PRECISION}",
+        f"least_attainable (number). {definitions.PRECISION}",
     )
     proof, certificate = proof_of(least), {"least_attainable": certificate_of(least)}
     # Every smaller set of limits must be shown to be feasible.
@@ -159,21 +137,21 @@ def _task(case: MandateCase, index: int) -> BuiltTask:
         proof |= {"kind": "infeasible", "farkas_margin": case.farkas["margin"]}
     output = {"feasible": feasible, "conflicting_limits": list(case.waivers), "least_attainable": least.value}
     return BuiltTask(
-        Episode(task_id, SKILL, NAME, as_of, case.tier, task_input, prompt, dict(METADATA)),
+        Episode(task_id, definitions.SKILL, NAME, as_of, case.tier, task_input, prompt, dict(definitions.METADATA)),
         Truth(task_id, NAME, output, {}, proof),
         certificate,
     )
 
 
 def _phrase(limit: str) -> str:
-    if family(limit) == "sector_limits":
-        return f"the {sector_of(limit)} sector cap"
+    if definitions.family(limit) == "sector_limits":
+        return f"the {definitions.sector_of(limit)} sector cap"
     return "neutrality_tolerance" if limit == "factor_neutrality" else limit
 
 
-def _labelled(case: MandateCase) -> dict[str, list[float]]:
+def _labelled(case: conflicts.MandateCase) -> dict[str, list[float]]:
     """Return the multipliers of the least attainable value by limit; they refute every smaller value."""
-    program = formulate_portfolio(case.draft.problem, _aim(case.draft.limit)).program
+    program = formulate_portfolio(case.draft.problem, aim_at(case.draft.limit)).program
     return {block.label: case.least.multipliers[block.rows].tolist() for block in program.blocks}
 
 
@@ -212,28 +190,30 @@ def _proof(label: Label[InfeasibilityInput], findings: Findings) -> None:
     recheck = Recheck(label, findings)
     task_input, output = recheck.task_input, label.truth.expected_output
     problem, named = problem_from(task_input), task_input["limit_to_relax"]
-    limit, value = sector_of(named), printed(task_input, named)
+    limit, value = definitions.sector_of(named), definitions.printed(task_input, named)
     solve = cache(partial(least_attainable, problem, limit))
     stored, feasible = label.certificate.get("least_attainable"), output["feasible"]
     least = stored["objective"] if stored else solve().value
     weights = recheck.stored(stored) if stored else solve().weights
     recheck.close(output["least_attainable"], least, "least attainable value", 1e-8)
-    recheck.close(level(task_input, named, recheck.covariance, weights), least, "its value", 1e-8)
-    _expect_kept(recheck, [family(named)], weights, "the portfolio of the least attainable value")
+    recheck.close(definitions.level(task_input, named, recheck.covariance, weights), least, "its value", 1e-8)
+    _expect_kept(recheck, [definitions.family(named)], weights, "the portfolio of the least attainable value")
     recheck.expect((least <= value) is feasible, "the least attainable value contradicts the verdict")
     conflict = output["conflicting_limits"]
     if feasible or not stored:
         found = [] if feasible else list(feasibility.conflicting_limits(problem, limit))
         recheck.expect(conflict == found, f"{conflict} are stated to be in conflict, {found} are")
     if label.built:
-        changed = f"a tolerance of {AMBIGUITY} on every limit changes its verdict"
-        recheck.expect((verdict_edge(problem, limit, feasible=feasible) <= value) is feasible, changed)
+        changed = f"a tolerance of {conflicts.AMBIGUITY} on every limit changes its verdict"
+        recheck.expect((conflicts.verdict_edge(problem, limit, feasible=feasible) <= value) is feasible, changed)
         size = f"{len(conflict)} limits are in conflict in a {label.episode.difficulty} mandate"
-        recheck.expect(feasible or len(conflict) in SIZES[label.episode.difficulty], size)
+        recheck.expect(feasible or len(conflict) in conflicts.SIZES[label.episode.difficulty], size)
     findings.least("least_distance_from_limit", abs(least / value - 1))
     if stored:
-        recheck.certificate(problem, _aim(limit), stored, label.truth.proof, solve, unique=False)
-        below = margin(moved(task_input, named, output["least_attainable"] * (1 - _BELOW)), label.certificate["floor"])
+        recheck.certificate(problem, aim_at(limit), stored, label.truth.proof, solve, unique=False)
+        below = margin(
+            definitions.moved(task_input, named, output["least_attainable"] * (1 - _BELOW)), label.certificate["floor"]
+        )
         recheck.expect(below > 0, f"its multipliers leave a margin of {below:.1e}: a smaller value is not refuted")
         _examine_conflict(recheck, conflict)
 
@@ -249,7 +229,8 @@ def _examine_conflict(recheck: Recheck, conflict: list[str]) -> None:
     farkas = certificate["farkas"]
     stated = recheck.label.truth.proof["farkas_margin"]
     recheck.expect(stated == farkas["margin"], "the truth's margin is not the certificate's")
-    alone = waive_limits(recheck.task_input, [name for name in WAIVABLE if name not in conflict])
+    remaining = [name for name in definitions.WAIVABLE if name not in conflict]
+    alone = definitions.waive_limits(recheck.task_input, remaining)
     found = margin(alone, farkas["ray"])
     shown = found > 0 and found >= stated - _SAME_MARGIN
     recheck.expect(shown, f"its ray leaves a margin of {found:.1e}, it states {stated:.1e}: the conflict is not shown")
@@ -261,16 +242,8 @@ def _examine_conflict(recheck: Recheck, conflict: list[str]) -> None:
         _expect_kept(recheck, [name], np.array(weights, dtype=float), f"the portfolio without {name}")
 
 
-def _aim(limit: str) -> PortfolioAim:
-    return (
-        PortfolioAim(PortfolioGoal.TURNOVER)
-        if limit == "max_turnover"
-        else PortfolioAim(PortfolioGoal.LIMIT, limit=limit)
-    )
-
-
 def _expect_kept(recheck: Recheck, without: list[str], weights: rederive.Floats, what: str) -> None:
-    over = rederive.excesses(waive_limits(recheck.task_input, without), recheck.covariance, weights)
+    over = rederive.excesses(definitions.waive_limits(recheck.task_input, without), recheck.covariance, weights)
     name, excess = max(over.items(), key=lambda limit: limit[1])
     recheck.expect(excess <= ACCEPTED_VIOLATION, f"{what} breaks {name} by {excess:.1e}")
 

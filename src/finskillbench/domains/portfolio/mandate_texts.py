@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import msgspec
-import numpy as np
+from numpy.random import Generator
 
 from finskillbench.domains.building import read_catalog
 from finskillbench.engines.portfolio.problem import Objective
@@ -127,11 +127,7 @@ def built_in_sentences() -> MandateSentences:
 
 
 def compose(
-    objective: Objective,
-    difficulty: str,
-    universe: MandateUniverse,
-    vocabulary: MandateSentences,
-    rng: np.random.Generator,
+    objective: Objective, difficulty: str, universe: MandateUniverse, vocabulary: MandateSentences, rng: Generator
 ) -> ComposedMandate:
     """Draw the demands of a mandate and the sentences that state them."""
     plan, short = PLANS[difficulty], bool(rng.random() < _SHORT_SHARE)
@@ -180,7 +176,7 @@ def compose(
 
 
 def _versions(
-    kind: str, sentences: Sequence[str], count: int, universe: MandateUniverse, rng: np.random.Generator
+    kind: str, sentences: Sequence[str], count: int, universe: MandateUniverse, rng: Generator
 ) -> list[tuple[dict[str, float], str]]:
     found: list[tuple[dict[str, float], str]] = []
     while len(found) < count:
@@ -191,19 +187,19 @@ def _versions(
     return found
 
 
-def _size(low: int, high: int, rng: np.random.Generator) -> int:
+def _size(low: int, high: int, rng: Generator) -> int:
     return 10 * int(rng.integers(-(-low // 10), high // 10 + 1))
 
 
 def draw_statement(
-    kind: str, sentences: Sequence[str], limits: dict[str, Any], universe: MandateUniverse, rng: np.random.Generator
+    kind: str, sentences: Sequence[str], limits: dict[str, Any], universe: MandateUniverse, rng: Generator
 ) -> str:
     """Draw a limit, add it to `limits`, and return a sentence that states it; asides add no limit."""
     return _aside(sentences, universe, rng) if kind == "asides" else _DRAWS[kind](limits, universe, sentences, rng)
 
 
 def _kinds(
-    vocabulary: MandateSentences, plan: _Plan, universe: MandateUniverse, rng: np.random.Generator, *, short: bool
+    vocabulary: MandateSentences, plan: _Plan, universe: MandateUniverse, rng: Generator, *, short: bool
 ) -> list[str]:
     unfit = _LONG_ONLY if short else set[str]()
     if universe.size > 100:
@@ -217,53 +213,46 @@ def _kinds(
     return chosen
 
 
-def _drawn(names: Sequence[str], count: int, rng: np.random.Generator) -> list[str]:
+def _drawn(names: Sequence[str], count: int, rng: Generator) -> list[str]:
     places: list[int] = rng.permutation(len(names)).tolist()
     return [names[place] for place in places[:count]]
 
 
-def _pick(sentences: Sequence[str], rng: np.random.Generator) -> str:
+def _pick(sentences: Sequence[str], rng: Generator) -> str:
     return sentences[int(rng.integers(len(sentences)))]
 
 
-def _aside(sentences: Sequence[str], universe: MandateUniverse, rng: np.random.Generator) -> str:
+def _aside(sentences: Sequence[str], universe: MandateUniverse, rng: Generator) -> str:
     share, error = _share(25 * int(rng.integers(16, 60)), rng), _rate(25 * int(rng.integers(4, 25)), rng)
     held, money = int(rng.integers(universe.size // 2, universe.size)), 10 * int(rng.integers(5, 90))
     return _pick(sentences, rng).format(x=share, te=error, n=money, k=held)
 
 
-def _share(basis_points: int, rng: np.random.Generator) -> str:
+def _share(basis_points: int, rng: Generator) -> str:
     if basis_points in _SPELLED_FRACTIONS:
         return _SPELLED_FRACTIONS[basis_points]
     return f"{basis_points / 10_000:g} of NAV" if rng.random() < 0.2 else _rate(basis_points, rng)
 
 
-def _rate(basis_points: int, rng: np.random.Generator) -> str:
+def _rate(basis_points: int, rng: Generator) -> str:
     percent = f"{basis_points / 100:g}"
     return _pick([f"{percent}%", f"{percent}%", f"{percent} percent", f"{basis_points} basis points"], rng)
 
 
-def _points(basis_points: int, rng: np.random.Generator) -> str:
+def _points(basis_points: int, rng: Generator) -> str:
     return _pick([f"{basis_points / 100:g} percentage points", f"{basis_points} basis points"], rng)
 
 
-_Draw = Callable[[dict[str, Any], MandateUniverse, Sequence[str], np.random.Generator], str]
+_Limits = dict[str, Any]
+_Draw = Callable[[_Limits, MandateUniverse, Sequence[str], Generator], str]
 
 
 def _of_points(
-    name: str,
-    low: int,
-    high: int,
-    step: int,
-    *,
-    written: Callable[[int, np.random.Generator], str] = _share,
-    multiple: int = 1,
+    name: str, low: int, high: int, step: int, *, written: Callable[[int, Generator], str] = _share, multiple: int = 1
 ) -> _Draw:
     """Return a draw from low, low + step, ... high basis points; the text states `multiple` times the limit."""
 
-    def draw(
-        limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
-    ) -> str:
+    def draw(limits: _Limits, universe: MandateUniverse, sentences: Sequence[str], rng: Generator) -> str:
         del universe
         points = low + step * int(rng.integers((high - low) // step + 1))
         limits[name] = points / 10_000
@@ -272,35 +261,27 @@ def _of_points(
     return draw
 
 
-def _max_weight(
-    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
-) -> str:
+def _max_weight(limits: _Limits, universe: MandateUniverse, sentences: Sequence[str], rng: Generator) -> str:
     """Draw a cap under which the universe can hold one and a half portfolios."""
     least = max(400, 25 * -(-15_000 // (25 * universe.size)))
     return _of_points("max_weight", least, least + 800, 25)(limits, universe, sentences, rng)
 
 
-def _min_weight(
-    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
-) -> str:
+def _min_weight(limits: _Limits, universe: MandateUniverse, sentences: Sequence[str], rng: Generator) -> str:
     """Draw a floor that takes a tenth to a half of the portfolio."""
     step = 5 if universe.size <= 50 else 1
     low, high = (max(step, share // universe.size // step * step) for share in (1000, 5000))
     return _of_points("min_weight", low, high, step)(limits, universe, sentences, rng)
 
 
-def _max_sector_weight(
-    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
-) -> str:
+def _max_sector_weight(limits: _Limits, universe: MandateUniverse, sentences: Sequence[str], rng: Generator) -> str:
     """Draw a cap under which the sectors can hold one and a half portfolios, above every relative cap."""
     largest = math.ceil(100 * max(universe.benchmark.values()))
     least = max(1400, 100 * -(-150 // len(universe.sectors)), 100 * (largest + 3))
     return _of_points("max_sector_weight", least, least + 2000, 100)(limits, universe, sentences, rng)
 
 
-def _sector_limits(
-    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
-) -> str:
+def _sector_limits(limits: _Limits, universe: MandateUniverse, sentences: Sequence[str], rng: Generator) -> str:
     taken = {*limits.get("sector_limits", {}), *limits.get("excluded_sectors", ())}
     free = [sector for sector in universe.sectors if sector not in taken]
     clauses: list[str] = []
@@ -311,9 +292,7 @@ def _sector_limits(
     return " ".join(clauses)
 
 
-def _excluded_sectors(
-    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
-) -> str:
+def _excluded_sectors(limits: _Limits, universe: MandateUniverse, sentences: Sequence[str], rng: Generator) -> str:
     capped = limits.get("sector_limits", {})
     free = [sector for sector in universe.sectors if sector not in capped]
     names = sorted(_drawn(free, int(rng.integers(1, 3)), rng))
@@ -321,9 +300,7 @@ def _excluded_sectors(
     return _pick(sentences, rng).format(sectors=" and ".join(names))
 
 
-def _relative_sector(
-    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
-) -> str:
+def _relative_sector(limits: _Limits, universe: MandateUniverse, sentences: Sequence[str], rng: Generator) -> str:
     """Draw a cap stated as an excess over the sector's benchmark weight; no plain cap equals it."""
     taken = {*limits.get("sector_limits", {}), *limits.get("excluded_sectors", ())}
     (sector,) = _drawn([sector for sector in universe.sectors if sector not in taken], 1, rng)
@@ -332,9 +309,7 @@ def _relative_sector(
     return _pick(sentences, rng).format(sector=sector, b=f"{weight / 100:g}%", x=_points(above, rng))
 
 
-def _monthly_tracking_error(
-    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
-) -> str:
+def _monthly_error(limits: _Limits, universe: MandateUniverse, sentences: Sequence[str], rng: Generator) -> str:
     del universe
     points = 5 * int(rng.integers(6, 36))
     limits["max_tracking_error"] = round(points / 10_000 * math.sqrt(12), 6)
@@ -342,9 +317,7 @@ def _monthly_tracking_error(
 
 
 def _names(*names: str) -> _Draw:
-    def draw(
-        limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
-    ) -> str:
+    def draw(limits: _Limits, universe: MandateUniverse, sentences: Sequence[str], rng: Generator) -> str:
         low = int(rng.integers(int(0.5 * universe.size), int(0.75 * universe.size) + 1))
         high = int(rng.integers(int(0.8 * universe.size), universe.size))
         counts = (high,) if names == ("max_names",) else (low, high)
@@ -354,16 +327,12 @@ def _names(*names: str) -> _Draw:
     return draw
 
 
-def _neutral(
-    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
-) -> str:
+def _neutral(limits: _Limits, universe: MandateUniverse, sentences: Sequence[str], rng: Generator) -> str:
     tolerance = limits["neutrality_tolerance"] = round(0.005 * int(rng.integers(4, 17)), 3)
     return _neutral_default(limits, universe, [_pick(sentences, rng).replace("{x}", f"{tolerance:g}")], rng)
 
 
-def _neutral_default(
-    limits: dict[str, Any], universe: MandateUniverse, sentences: Sequence[str], rng: np.random.Generator
-) -> str:
+def _neutral_default(limits: _Limits, universe: MandateUniverse, sentences: Sequence[str], rng: Generator) -> str:
     del universe
     chosen = _drawn(list(_FACTORS), int(rng.integers(1, 4)), rng)
     factors = [name for name in _FACTORS if name in chosen]
@@ -385,7 +354,7 @@ _DRAWS: Mapping[str, _Draw] = {
     "max_turnover": _of_points("max_turnover", 400, 3500, 100),
     "two_way_turnover": _of_points("max_turnover", 400, 3500, 100, multiple=2),
     "max_tracking_error": _of_points("max_tracking_error", 100, 600, 25, written=_rate),
-    "monthly_tracking_error": _monthly_tracking_error,
+    "monthly_tracking_error": _monthly_error,
     "relative_sector": _relative_sector,
     "neutral": _neutral,
     "neutral_default": _neutral_default,

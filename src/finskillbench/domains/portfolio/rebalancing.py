@@ -88,8 +88,8 @@ TRADING_DEFINITIONS = {
     "may be smaller",
     "marks": f"trading cost: full marks up to {EXTRA_COST[0]:.1%} above the least, falling to 0 at {EXTRA_COST[1]:.0%} "
     f"above; required improvement: full marks up to {SHORTFALL[0]:.1%} short of it, falling to 0 at {SHORTFALL[1]:.0%} "
-    f"short; a trade: full marks up to {FEASIBILITY_TOLERANCE} under min_trade, 0 at a further {BROKEN:.0%} "
-    f"of it, or {FEASIBILITY_TOLERANCE} if that is more",
+    f"short; a trade: full marks up to {FEASIBILITY_TOLERANCE} under min_trade, falling to 0 at a further {BROKEN:.0%} "
+    f"of min_trade under it, or at a further {FEASIBILITY_TOLERANCE} if that is more",
 }
 """Definitions specific to this subtask, except the two stages."""
 
@@ -124,9 +124,9 @@ def _definitions(task_input: JsonObject) -> dict[str, str]:
 def _stages(task_input: JsonObject) -> str:
     return (
         f"f is the objective written as a minimum: {MINIMISED.get(task_input.get('objective'))}. Stage 1: f* = least f "
-        "under the limits, without costs and min_trade. Stage 2: under the same limits, of the portfolios with "
-        "f(w) <= f(current_portfolio) - required_improvement*(f(current_portfolio) - f*) the one whose trades cost "
-        "least; it is unique"
+        "under the limits, without costs and min_trade. Stage 2: under the same limits and min_trade, of the "
+        "portfolios with f(w) <= f(current_portfolio) - required_improvement*(f(current_portfolio) - f*) the one whose "
+        "trades cost least; it is unique"
     )
 
 
@@ -202,36 +202,50 @@ def _task(
     task_input["current_portfolio"] = month.by_ticker(current)
     task_input["conventions"] = _definitions(task_input)
     problem = month_problem(month, task_input)
-    result = _solved(problem, RebalancingRules.of(task_input, problem), _BOUNDS[tier_name])
+    trading = RebalancingRules.of(task_input, problem)
+    result = _solved(problem, trading, _BOUNDS[tier_name])
     if result is None:
         return None
     weights = clean(result.weights)
     if ((weights < np.minimum(current, _LEAST_LEFT)) & (weights > 0)).any():
         return None
-    trades = {
-        ticker: change for ticker, change in month.by_ticker(weights - current).items() if abs(change) > LEAST_TRADE
-    }
-    task_id = _task_id(month, tier_name, objective)
+    changes = month.by_ticker(weights - current)
+    trades = {ticker: change for ticker, change in changes.items() if abs(change) > LEAST_TRADE}
+    answer = {"trade_list": trades, "new_weights": month.by_ticker(weights), "turnover": result.turnover}
+    task = _worded(month, tier_name, task_input, trading, result, answer)
+    return task if _rounds_well(problem, task) else None
+
+
+def _worded(
+    month: MonthEnd,
+    tier: str,
+    task_input: RebalancingInput,
+    rules: RebalancingRules,
+    result: Solved,
+    answer: JsonObject,
+) -> BuiltTask:
+    """Return the task of an input and its answer, with the prompt and the proof of both stages."""
+    objective = Objective(task_input["objective"])
+    task_id = _task_id(month, tier, objective)
     prompt = Prompt(
         f"Rebalance the current portfolio as of {month.as_of} towards {OBJECTIVE_NAME[objective]} under the limits in "
-        f"constraints. Gain at least {rules['required_improvement']:.0%} of the improvement of the objective that is "
-        f"attainable under them, at the least trading cost, in trades of {least:.2%} of NAV or more; "
+        f"constraints. Gain at least {rules.required_improvement:.0%} of the improvement of the objective that "
+        f"is attainable under them, at the least trading cost, in trades of {rules.min_trade:.2%} of NAV or more; "
         "conventions defines both stages, costs and trades exactly.",
         "Submit a JSON object with trade_list (ticker to signed change of weight), new_weights (ticker to weight) and "
         f"turnover (one-way). {PRECISION}",
     )
-    task = BuiltTask(
-        Episode(task_id, SKILL, NAME, month.as_of, tier_name, task_input, prompt, {"objective": objective, **METADATA}),
+    return BuiltTask(
+        Episode(task_id, SKILL, NAME, month.as_of, tier, task_input, prompt, {"objective": objective, **METADATA}),
         Truth(
             task_id,
             NAME,
-            {"trade_list": trades, "new_weights": month.by_ticker(weights), "turnover": result.turnover},
+            answer,
             {"required_value": result.required_value, "least_cost_bps": result.cost},
             proof_of(result.cheapest) | {"stage_1": proof_of(result.target)},
         ),
         {"stage_1": certificate_of(result.target), "stage_2": certificate_of(result.cheapest)},
     )
-    return task if _rounds_well(problem, task) else None
 
 
 def _rounds_well(problem: PortfolioProblem, task: BuiltTask) -> bool:
@@ -242,7 +256,7 @@ def _rounds_well(problem: PortfolioProblem, task: BuiltTask) -> bool:
     return all(score >= example.least for score, example in zip(scored, written, strict=True))
 
 
-def _solved(problem: PortfolioProblem, trading_rules: RebalancingRules, bounds: _Bounds) -> Solved | None:
+def _solved(problem: PortfolioProblem, rules: RebalancingRules, bounds: _Bounds) -> Solved | None:
     """Solve both stages, cheap tests first; None without a unique answer, or if a shortcut comes near it."""
     current = problem.current
     if current is None:
@@ -251,28 +265,22 @@ def _solved(problem: PortfolioProblem, trading_rules: RebalancingRules, bounds: 
         value = problem.value(approximate_weights(problem, PortfolioAim()))
         if problem.value(current) - value < _LEAST_IMPROVEMENT:
             return None
-        value = required_value(problem, value, trading_rules)
-        relaxed = approximate_weights(problem, PortfolioAim(PortfolioGoal.COST, value, costs=trading_rules.costs))
-        if examples.small_trades(problem, trading_rules, relaxed).sum() > bounds.small:
+        value = required_value(problem, value, rules)
+        relaxed = approximate_weights(problem, PortfolioAim(PortfolioGoal.COST, value, costs=rules.costs))
+        if examples.small_trades(problem, rules, relaxed).sum() > bounds.small:
             return None
-        hand_made = [
-            exploits.rebalancing_answer(problem, weights)
-            for weights in examples.mended(problem, trading_rules, relaxed)
-        ]
+        simple = [exploits.rebalancing_answer(problem, weights) for weights in examples.mended(problem, rules, relaxed)]
 
         def near(least: float) -> bool:
-            return any(
-                judge_rebalancing(problem, trading_rules, answer, value, least).value > bounds.shortcut
-                for answer in hand_made
-            )
+            return any(judge_rebalancing(problem, rules, one, value, least).value > bounds.shortcut for one in simple)
 
-        least = trading_rules.cost(relaxed, current)
+        least = rules.cost(relaxed, current)
         if near(least):  # a minimum trade only raises the least cost, and so the shortcuts' score
             return None
         alike = approximate_weights(problem, PortfolioAim(PortfolioGoal.COST, value, costs=np.ones(problem.size)))
-        if marks(trading_rules.cost(alike, current) / least - 1.0, EXTRA_COST) > min(bounds.shortcut, _ALIKE):
+        if marks(rules.cost(alike, current) / least - 1.0, EXTRA_COST) > min(bounds.shortcut, _ALIKE):
             return None
-        result = rebalance(problem, trading_rules, most_programs=bounds.programs)
+        result = rebalance(problem, rules, most_programs=bounds.programs)
     except (InfeasibleError, UndecidedError):
         return None
     unique, large = result.cheapest.uniqueness.outcome.proved, result.turnover >= _LEAST_TURNOVER
@@ -350,9 +358,9 @@ def _proof(label: Label[RebalancingInput], findings: Findings) -> None:
         )
         recheck.certificate(problem, aim, last, truth.proof, lambda: solve().cheapest)
         recheck.cannot_gain("stage_1", OptimalityCheck(task_input, recheck.stored(first)).gain())
-        at_end, prices = (
-            OptimalityCheck(task_input, recheck.stored(last)),
+        prices, at_end = (
             recheck.vector(task_input["trading_costs_bps"]),
+            OptimalityCheck(task_input, recheck.stored(last)),
         )
         recheck.cannot_gain("stage_2", at_end.gain(prices, enough, same_trades=branched))
 

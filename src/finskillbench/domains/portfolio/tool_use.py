@@ -90,16 +90,14 @@ def merit(submitted: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
     return (1.0 if right_objective else ANOTHER_OBJECTIVE) * MISTAKE ** count_mistakes(submitted, wanted)
 
 
-def count_mistakes(submitted: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
+def count_mistakes(stated: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
     """Count wrong, missing or added parameters, except the objective.
 
     Sector caps count once per level of cap, by the share of its sectors that lack it.
     """
-    names = (submitted.keys() | wanted.keys()) - {"objective", "sector_limits"}
-    wrong = float(
-        sum(not (name in submitted and name in wanted and _same(submitted[name], wanted[name])) for name in names)
-    )
-    caps, expected = (as_object(call.get("sector_limits")) for call in (submitted, wanted))
+    names = (stated.keys() | wanted.keys()) - {"objective", "sector_limits"}
+    wrong = float(sum(not (name in stated and name in wanted and _same(stated[name], wanted[name])) for name in names))
+    caps, expected = (as_object(call.get("sector_limits")) for call in (stated, wanted))
     for level in set(expected.values()):
         sectors = [sector for sector, cap in expected.items() if cap == level]
         missed = [sector for sector in sectors if not (sector in caps and _same(caps[sector], level))]

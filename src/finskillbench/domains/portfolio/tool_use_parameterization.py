@@ -23,15 +23,7 @@ from finskillbench.engines.portfolio.problem import Objective
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import (
-    as_number,
-    as_object,
-    clip,
-    json_equal,
-    parameter,
-    ratio_or_zero,
-    relative_error,
-)
+from finskillbench.scoring import values
 
 NAME = "tool_use_parameterization"
 METHOD = "parameter_match"
@@ -134,9 +126,9 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     against a subtree, or a key absent on one side, is one mismatch; two empty objects are one match.
     """
     del task_input
-    tolerance = parameter(truth.verification, "relative_tolerance", 0.2, positive=False)
+    tolerance = values.parameter(truth.verification, "relative_tolerance", 0.2, positive=False)
     matches, leaves = _match(answer, truth.expected_output, tolerance)
-    return Score(ratio_or_zero(matches, leaves), {"matches": matches, "leaves": leaves})
+    return Score(values.share(matches, leaves), {"matches": matches, "leaves": leaves})
 
 
 def _match(predicted: Mapping[str, Any], expected: Mapping[str, Any], tolerance: float) -> tuple[int, int]:
@@ -144,7 +136,7 @@ def _match(predicted: Mapping[str, Any], expected: Mapping[str, Any], tolerance:
     pending: list[tuple[object, object]] = [(predicted, expected)]
     while pending:
         pair = pending.pop()
-        left, right = map(as_object, pair)
+        left, right = map(values.as_object, pair)
         if not all(isinstance(side, Mapping) for side in pair):
             leaves += 1
             matches += _leaf_matches(*pair, tolerance)
@@ -161,10 +153,10 @@ def _match(predicted: Mapping[str, Any], expected: Mapping[str, Any], tolerance:
 
 
 def _leaf_matches(predicted: object, expected: object, tolerance: float) -> bool:
-    p, e = as_number(predicted), as_number(expected)
+    p, e = values.as_number(predicted), values.as_number(expected)
     if p is not None and e is not None:
-        return relative_error(p, e, 1e-6) < tolerance
-    return json_equal(predicted, expected)
+        return values.relative_error(p, e, 1e-6) < tolerance
+    return values.json_equal(predicted, expected)
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Score:
@@ -174,8 +166,8 @@ def _certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Sc
     `ANOTHER_OBJECTIVE`.
     """
     sectors, size = _universe(task_input)
-    wanted = effective_parameters(as_object(truth.expected_output["optimizer_call"]), sectors, size)
-    submitted = effective_parameters(as_object(answer.get("optimizer_call")), sectors, size)
+    wanted = effective_parameters(values.as_object(truth.expected_output["optimizer_call"]), sectors, size)
+    submitted = effective_parameters(values.as_object(answer.get("optimizer_call")), sectors, size)
     floor = MISTAKE ** count_mistakes(effective_parameters(TRIVIAL_CALL, sectors, size), wanted)
     raw = merit(submitted, wanted)
     details = {
@@ -183,7 +175,7 @@ def _certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Sc
         "missing": sorted(wanted.keys() - submitted.keys()),
         "added": sorted(submitted.keys() - wanted.keys()),
     }
-    return Score(clip((raw - floor) / (1.0 - floor)) if floor < 1.0 else raw, details)
+    return Score(values.clip((raw - floor) / (1.0 - floor)) if floor < 1.0 else raw, details)
 
 
 def _universe(task_input: JsonObject) -> tuple[list[str], int]:

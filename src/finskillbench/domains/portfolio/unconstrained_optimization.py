@@ -12,6 +12,7 @@ from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verifi
 from finskillbench.domains.building import BuildContext, BuiltTask, permuted
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Label, Shortcuts
+from finskillbench.domains.portfolio import worth
 from finskillbench.domains.portfolio.definitions import (
     METADATA,
     OBJECTIVE_NAME,
@@ -27,16 +28,6 @@ from finskillbench.domains.portfolio.inputs import UnconstrainedInput
 from finskillbench.domains.portfolio.objects import MonthEnd, PortfolioObjects
 from finskillbench.domains.portfolio.objects.binding import market_fields, month_problem
 from finskillbench.domains.portfolio.proofs import Recheck
-from finskillbench.domains.portfolio.worth import (
-    LEAST_SPREAD,
-    equal_weights,
-    is_different,
-    judge_weights,
-    rule_of_thumb,
-    submitted_weights,
-    weight_score,
-    zero_value,
-)
 from finskillbench.engines.holdings import has_dust
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.measures import clean
@@ -82,7 +73,7 @@ def _build(context: BuildContext, objects: PortfolioObjects) -> list[BuiltTask]:
             if len(tasks) >= wanted:
                 break
             task = _task(context, objects, month, objective, variant)
-            if task is not None and is_different(weights := task.truth.expected_output["weights"], kept):
+            if task is not None and worth.is_different(weights := task.truth.expected_output["weights"], kept):
                 kept.append(weights)
                 tasks.append(task)
     return sorted(tasks, key=lambda task: task.episode.task_id)
@@ -100,8 +91,8 @@ def _task(
     best = optimise(problem)
     if not best.uniqueness.outcome.proved or has_dust(clean(best.weights)):
         return None
-    trivial = zero_value(problem, best.value)
-    if trivial - best.value < LEAST_SPREAD or _by_formula(problem, best.value, trivial) > _SHORTCUT:
+    trivial = worth.zero_value(problem, best.value)
+    if trivial - best.value < worth.LEAST_SPREAD or _by_formula(problem, best.value, trivial) > _SHORTCUT:
         return None
     task_id = f"{SUBTASK.prefix}_{month.as_of}_{objective}_l{variant}"
     prompt = Prompt(
@@ -128,7 +119,7 @@ def _by_formula(problem: PortfolioProblem, optimal: float, zero: float) -> float
     if problem.objective in (Objective.MAX_RETURN, Objective.RISK_PARITY):
         return 0.0
     formulas = examples.cut_short_positions(problem), uncorrelated(problem)
-    return max(judge_weights(problem, weights, optimal, zero).value for weights in formulas)
+    return max(worth.judge_weights(problem, weights, optimal, zero).value for weights in formulas)
 
 
 def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
@@ -136,18 +127,13 @@ def _paper(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score:
     del task_input
     expected = numbers(truth.expected_output.get("weights"))
     threshold = parameter(truth.verification, "weight_l2_threshold", 0.05)
-    value = weight_score(numbers(answer.get("weights")), expected, threshold)
+    value = worth.weight_score(numbers(answer.get("weights")), expected, threshold)
     return Score(value, {"weights": value})
 
 
 def _certified(answer: JsonObject, truth: Truth, task_input: UnconstrainedInput) -> Score:
     """Objective gap if limits hold, scaled so that equal weights score 0 and every optimum scores 1."""
-    problem = problem_from(task_input)
-    weights = submitted_weights(numbers(answer.get("weights")), problem.tickers)
-    if weights is None:
-        return Score(0.0, {"weights": "absent or outside the universe"})
-    known = truth.verification
-    return judge_weights(problem, weights, known["optimal_value"], known["trivial_value"])
+    return worth.score_weights(answer, truth, problem_from(task_input))
 
 
 def _proof(label: Label[UnconstrainedInput], findings: Findings) -> None:
@@ -158,7 +144,7 @@ def _proof(label: Label[UnconstrainedInput], findings: Findings) -> None:
     problem = problem_from(label.task_input)
     value = recheck.optimum(problem, weights)
     if recheck.states_value("trivial_value"):
-        recheck.trivial_value(zero_value(problem, value), value)
+        recheck.trivial_value(worth.zero_value(problem, value), value)
 
 
 SUBTASK = Subtask(
@@ -177,9 +163,11 @@ SUBTASK = Subtask(
     ),
     baselines=Baselines(
         no_skill=Naive(
-            ("objective", "expected_returns", "covariance_matrix"), lambda data: {"weights": rule_of_thumb(data)}
+            ("objective", "expected_returns", "covariance_matrix"), lambda data: {"weights": worth.rule_of_thumb(data)}
         ),
-        trivial=Naive(("expected_returns",), lambda data: {"weights": equal_weights(data.get("expected_returns"))}),
+        trivial=Naive(
+            ("expected_returns",), lambda data: {"weights": worth.equal_weights(data.get("expected_returns"))}
+        ),
         heuristic="optimum without correlations",
     ),
     examples=Examples(

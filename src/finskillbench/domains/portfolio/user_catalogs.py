@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired, cast
 import msgspec
 import numpy as np
 import orjson
+from numpy.random import Generator
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
@@ -137,7 +138,7 @@ def _like(built_in: Mapping[str, Any], part: str, kind: str) -> str:
     return sentences[0]
 
 
-def _tried(part: str, kind: str, sentence: str, rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
+def _tried(part: str, kind: str, sentence: str, rng: Generator) -> tuple[str, dict[str, Any]]:
     built_in = built_in_sentences()
     call: dict[str, Any] = {"objective": Objective.MIN_VARIANCE.value}
     limits: dict[str, Any] = {"long_only": part != "allowed"}
@@ -175,11 +176,9 @@ def sentences_for(catalog: Catalog) -> MandateSentences:
     return cast("MandateSentences", merged)
 
 
-def _example() -> Mapping[str, str]:
-    return {"texts.json": read_catalog_text("finskillbench.domains.portfolio", "mandates.json")}
-
-
-TEXTS = CatalogFile("texts.json", _read, _example)
+TEXTS = CatalogFile(
+    "texts.json", _read, lambda: {"texts.json": read_catalog_text("finskillbench.domains.portfolio", "mandates.json")}
+)
 
 
 _OF_NAV = "write a fraction of NAV, 0.08 for 8 %"

@@ -10,19 +10,12 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.engines.portfolio.measures import (
-    BROKEN,
-    ROUNDING,
-    breach,
-    check_limits,
-    forgiven_budget,
-    one_way_turnover,
-)
+from finskillbench.engines.portfolio import measures
 from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem, require_array
 from finskillbench.engines.portfolio.rebalance import RebalancingRules
 from finskillbench.engines.portfolio.trivial import trivial_value
-from finskillbench.episode import JsonObject, Score
+from finskillbench.episode import JsonObject, Score, Truth
 from finskillbench.scoring.values import as_number, clip, first_numbers, l2, numbers
 from finskillbench.sums import exact_sum
 
@@ -87,12 +80,20 @@ def judge_weights(problem: PortfolioProblem, weights: Floats, optimal: float, tr
     return Score(kept.value * (1.0 if gap <= DEAD_ZONE else clip(1.0 - gap)), {**scale, **kept.details})
 
 
+def score_weights(answer: JsonObject, truth: Truth, problem: PortfolioProblem) -> Score:
+    """Judge the weights of an answer by the values of its truth."""
+    weights = submitted_weights(numbers(answer.get("weights")), problem.tickers)
+    if weights is None:
+        return Score(0.0, {"weights": "absent or outside the universe"})
+    return judge_weights(problem, weights, truth.verification["optimal_value"], truth.verification["trivial_value"])
+
+
 def judge_limits(problem: PortfolioProblem, weights: Floats) -> Score:
     """Return 1 minus the cost of broken limits, including the budget, measured on the submitted weights."""
-    checks = dict(check_limits(problem, weights))
+    checks = dict(measures.check_limits(problem, weights))
     missed = checks.pop("fully_invested").excess
-    forgiven = forgiven_budget(problem.size)
-    broken = {name: severity for name, check in checks.items() if (severity := breach(name, check)) > 0}
+    forgiven = measures.forgiven_budget(problem.size)
+    broken = {name: severity for name, check in checks.items() if (severity := measures.breach(name, check)) > 0}
     if missed > forgiven:
         broken["fully_invested"] = clip(missed / forgiven - 1.0)
     return Score(clip(1.0 - exact_sum(broken.values())), {"violated": broken} if broken else {})
@@ -152,11 +153,7 @@ _TURNOVER_AGREES: Range = (2.5e-3, 1e-2)
 
 
 def judge_rebalancing(
-    problem: PortfolioProblem,
-    trading_rules: RebalancingRules,
-    answer: JsonObject,
-    required_value: float,
-    least_cost: float,
+    problem: PortfolioProblem, rules: RebalancingRules, answer: JsonObject, required_value: float, least_cost: float
 ) -> Score:
     """Multiply scores for limits, minimum trades, improvement, cost, and agreement of reports with weights."""
     current = require_array(problem.current, "current portfolio")
@@ -166,18 +163,14 @@ def judge_rebalancing(
     kept = judge_limits(problem, weights)
     if not kept.value > 0:
         return kept
-    start, value, cost = (
-        problem.value(current),
-        problem.value(weights / weights.sum()),
-        trading_rules.cost(weights, current),
-    )
+    start, value, cost = problem.value(current), problem.value(weights / weights.sum()), rules.cost(weights, current)
     parts = {
         "improvement": marks((value - required_value) / (start - required_value), SHORTFALL),
         "cost": marks(cost / least_cost - 1.0, EXTRA_COST),
-        "min_trade": 1.0 - _undersized(problem, trading_rules, weights),
+        "min_trade": 1.0 - _undersized(problem, rules, weights),
     }
     reported = as_number(answer.get("turnover"))
-    traded = one_way_turnover(weights, current)
+    traded = measures.one_way_turnover(weights, current)
     agrees = 0.0 if reported is None else marks(abs(reported - traded), _TURNOVER_AGREES)
     trades = _trades_agree(numbers(answer.get("trade_list")), weights - current, problem.tickers)
     total = kept.value * parts["improvement"] * parts["cost"] * parts["min_trade"] * (agrees + trades) / 2
@@ -188,9 +181,9 @@ def judge_rebalancing(
 def _undersized(problem: PortfolioProblem, trading_rules: RebalancingRules, weights: Floats) -> float:
     """Return the violation of the minimum trade: 0 within rounding, 1 from `BROKEN` below it."""
     current = require_array(problem.current, "current portfolio")
-    size, needed = np.abs(weights - current), trading_rules.least_trades(weights, current, ROUNDING)
-    missing = np.where(size > ROUNDING, needed - size - ROUNDING, 0.0)
-    return clip(float((missing / np.maximum(BROKEN * needed, ROUNDING)).max()))
+    size, needed = np.abs(weights - current), trading_rules.least_trades(weights, current, measures.ROUNDING)
+    missing = np.where(size > measures.ROUNDING, needed - size - measures.ROUNDING, 0.0)
+    return clip(float((missing / np.maximum(measures.BROKEN * needed, measures.ROUNDING)).max()))
 
 
 def _trades_agree(trades: dict[str, float], changes: Floats, tickers: tuple[str, ...]) -> float:

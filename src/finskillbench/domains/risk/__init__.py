@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from finskillbench.domains.base import Domain
-from finskillbench.domains.building import BuildContext
 from finskillbench.domains.checks.examination import Subject
 from finskillbench.domains.risk import constraint_monitoring, risk_identification, risk_remediation, stress_testing
 from finskillbench.domains.risk.catalogs import risk_settings
@@ -18,10 +17,6 @@ from finskillbench.domains.risk.user_catalogs.books import BOOKS
 from finskillbench.domains.risk.user_catalogs.mandates import MANDATES
 from finskillbench.domains.risk.user_catalogs.scenarios import SCENARIOS
 from finskillbench.findings import Findings
-
-
-def _prepare(context: BuildContext) -> RiskObjects:
-    return construct(context, risk_settings(context.episodes))
 
 
 def _parameters(prepared: RiskObjects) -> dict[str, Any]:
@@ -54,7 +49,7 @@ DOMAIN: Domain[RiskObjects] = Domain(
         stress_testing.SUBTASK,
         risk_remediation.SUBTASK,
     ),
-    prepare=_prepare,
+    prepare=lambda context: construct(context, risk_settings(context.episodes)),
     checks={
         "coverage": data.check_risk_coverage,
         "dates": data.check_risk_dates,

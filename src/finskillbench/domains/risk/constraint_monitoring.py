@@ -11,37 +11,19 @@ from pydantic import Field
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification, by_input
 from finskillbench.domains.building import BuildContext, BuiltTask
 from finskillbench.domains.examples import Examples, Shortcuts
-from finskillbench.domains.risk import no_skill_baseline
+from finskillbench.domains.risk import no_skill_baseline, shared
 from finskillbench.domains.risk.examples import exploits
 from finskillbench.domains.risk.examples.constraint_monitoring import graded_examples, shortcuts
 from finskillbench.domains.risk.inputs import MonitoringInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
 from finskillbench.domains.risk.objects.monitoring import GREY_BAND, MODEL_BASED, MonitoringPair
 from finskillbench.domains.risk.rederive import measure_mandate, monitoring_answer
-from finskillbench.domains.risk.shared import (
-    PLANTED,
-    PRECISION,
-    mandate_conventions,
-    mandate_episode,
-    mandate_input,
-    planted_facts,
-    resolved_covariance,
-)
 from finskillbench.domains.risk.user_catalogs.books import left_out
 from finskillbench.engines.risk.mandate import Constraint, ConstraintKind, mandate_from
 from finskillbench.engines.risk.monitor import constraint_report
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT
 from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
-from finskillbench.scoring.values import (
-    as_array,
-    as_boolean,
-    as_number,
-    as_text,
-    closeness,
-    mean,
-    objects,
-    ratio_or_zero,
-)
+from finskillbench.scoring.values import as_array, as_boolean, as_number, as_text, closeness, mean, objects, share
 
 NAME = "constraint_monitoring"
 METHOD = "exact_match"
@@ -72,7 +54,7 @@ def _definitions(task_input: MonitoringInput) -> dict[str, str]:
         "violation_magnitude": f"distance of the value beyond the limit, in its unit{names}; only for FAIL",
         "summary": "overall_compliant: every status is PASS; violations_count: number of FAIL",
     }
-    return mandate_conventions(task_input, field_rules)
+    return shared.mandate_conventions(task_input, field_rules)
 
 
 _ALIASES = {
@@ -174,24 +156,20 @@ def _certified(answer: JsonObject, truth: Truth, task_input: MonitoringInput) ->
     expected = {kind: items[0] for kind, items in _entries(truth.expected_output).items()}
     if len(as_array(answer.get("constraints"))) > FLOOD * len(expected):
         return Score(0.0, {"constraints": f"more than {FLOOD * len(expected)} entries"})
-    answered = _entries(answer)
-    entries = sum(map(len, answered.values()))
+    rows = _entries(answer)
+    entries = sum(map(len, rows.values()))
     limits = {normal_type(limit.kind): limit for limit in mandate_from(task_input["mandate"]).constraints}
     worst = _worst(task_input)
     credit: dict[str, float] = {}
     for kind, wanted in expected.items():
-        earned = [
-            _credit(one, wanted, limits[kind]) * _agrees(one, limits[kind], worst) for one in answered.get(kind, ())
-        ]
+        earned = [_credit(one, wanted, limits[kind]) * _agrees(one, limits[kind], worst) for one in rows.get(kind, ())]
         credit[kind] = min(earned, default=0.0)
     weights = {kind: MODEL_WEIGHT if limits[kind].kind in MODEL_BASED else 1.0 for kind in expected}
     broken = [kind for kind, wanted in expected.items() if wanted.status == "FAIL"]
-    shown = [_shown(answered.get(kind, ()), expected[kind]) for kind in broken]
+    shown = [_shown(rows.get(kind, ()), expected[kind]) for kind in broken]
     value = math.fsum(weights[kind] * earned for kind, earned in credit.items()) / math.fsum(weights.values())
-    value *= ratio_or_zero(len(expected), max(len(expected), entries))
-    lines = [
-        min((_line(one, wanted) for one in answered.get(kind, ())), default=0.0) for kind, wanted in expected.items()
-    ]
+    value *= share(len(expected), max(len(expected), entries))
+    lines = [min((_line(one, wanted) for one in rows.get(kind, ())), default=0.0) for kind, wanted in expected.items()]
     value *= SENT_BACK * mean(lines) + (1.0 - SENT_BACK) * min(lines)
     value *= MISSED * mean(shown) + (1.0 - MISSED) * min(shown) if shown else 1.0
     count = as_number(truth.expected_output.get("violations_count"))
@@ -319,7 +297,7 @@ def _rounded(value: float | None, end: float) -> bool:
 def _score(compliant: bool, statuses: dict[str, str | None], truth: Truth) -> Score:
     expected = {kind: reported[-1] for kind, reported in _by_type(truth.expected_output).items()}
     right = {kind: status is not None and statuses.get(kind) == status for kind, status in sorted(expected.items())}
-    accuracy = ratio_or_zero(sum(right.values()), len(right))
+    accuracy = share(sum(right.values()), len(right))
     return Score(0.4 * compliant + 0.6 * accuracy, {"compliant": compliant, "accuracy": accuracy, "right": right})
 
 
@@ -352,17 +330,15 @@ def _task(pair: MonitoringPair) -> BuiltTask:
         f"Check the portfolio as of {case.as_of} against every constraint of its mandate. Measure each on the data of "
         "the task by its definition, compare it with its limit, and state whether the whole portfolio complies.",
         "Submit a JSON object with overall_compliant, violations_count and constraints (one entry per constraint of "
-        f"the mandate: type, status and value; the other fields are optional). {PRECISION}",
+        f"the mandate: type, status and value; the other fields are optional). {shared.PRECISION}",
     )
-    task_input = mandate_input(pair)
+    task_input = shared.mandate_input(pair)
     task_input["conventions"] = _definitions(task_input)
-    resolved: MonitoringInput = {**task_input, "covariance_matrix": resolved_covariance(market)}
-    episode = mandate_episode(NAME, SUBTASK.prefix, pair, prompt, task_input)
+    resolved: MonitoringInput = {**task_input, "covariance_matrix": shared.resolved_covariance(market)}
+    episode = shared.mandate_episode(NAME, SUBTASK.prefix, pair, prompt, task_input)
     report = constraint_report(case.portfolio, mandate, market)
-    rederived = {
-        kind: {"value": found.value, "excess": found.excess} for kind, found in measure_mandate(resolved).items()
-    }
-    truth = Truth(episode.task_id, NAME, report, planted_facts(case))
+    rederived = {kind: {"value": item.value, "excess": item.excess} for kind, item in measure_mandate(resolved).items()}
+    truth = Truth(episode.task_id, NAME, report, shared.planted_facts(case))
     return BuiltTask(episode, truth, {"kind": "rederived", "second": rederived})
 
 
@@ -384,7 +360,9 @@ SUBTASK: Subtask[MonitoringInput, RiskObjects] = Subtask(
     rederive=monitoring_answer,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _strict, Profile.CERTIFIED: _certified},
     verification=Verification(
-        method=METHOD, parameters={"metrics": ["constraint_accuracy", "violation_detection_recall"]}, proved=PLANTED
+        method=METHOD,
+        parameters={"metrics": ["constraint_accuracy", "violation_detection_recall"]},
+        proved=shared.PLANTED,
     ),
     baselines=Baselines(
         no_skill=Naive(("portfolio", "mandate", "sector_mapping"), no_skill_baseline.monitor_by_weights),

@@ -124,12 +124,10 @@ def cap_weights(
             if weight > 0 and totals[sectors[name]] > group_cap:
                 result[name] = weight * group_cap / totals[sectors[name]]
         freed += before - math.fsum(result.values())
-        open_names = [
-            name for name, weight in result.items() if 0 < weight < name_cap and totals[sectors[name]] < group_cap
-        ]
-        open_weight = math.fsum(result[name] for name in open_names)
+        free = [name for name, weight in result.items() if 0 < weight < name_cap and totals[sectors[name]] < group_cap]
+        open_weight = math.fsum(result[name] for name in free)
         if freed <= 1e-12 or open_weight <= 0:
             break
-        result |= {name: result[name] * (1 + freed / open_weight) for name in open_names}
+        result |= {name: result[name] * (1 + freed / open_weight) for name in free}
         freed = 0.0
     return result

@@ -195,9 +195,7 @@ def undersized_names(task_input: RemediationInput, trades: Mapping[str, float], 
     """Return names traded below the minimum without closing the position."""
     owned, least = weights(task_input), task_input["trading_terms"]["minimum_trade"] - within
     return [
-        name
-        for name, change in trades.items()
-        if 0 < abs(change) < least and abs(owned.get(name, 0.0) + change) > within
+        name for name, size in trades.items() if 0 < abs(size) < least and abs(owned.get(name, 0.0) + size) > within
     ]
 
 

@@ -66,11 +66,8 @@ def betas_of(task_input: HoldingsInput) -> Mapping[str, Mapping[str, float]]:
 
 def sensitivities_of(scenario: ScenarioInput) -> dict[str, float]:
     """Return the sensitivity of every sector; missing ones come from the proxy."""
-    sensitivities = scenario["sector_sensitivities"]
-    return {
-        **sensitivities,
-        **{sector: sensitivities[proxy] for sector, proxy in scenario.get("sector_proxies", {}).items()},
-    }
+    stated = scenario["sector_sensitivities"]
+    return {**stated, **{sector: stated[proxy] for sector, proxy in scenario.get("sector_proxies", {}).items()}}
 
 
 def stress_with_var(task_input: StressInput) -> RederivedStress:

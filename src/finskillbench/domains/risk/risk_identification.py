@@ -50,17 +50,7 @@ from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, require_field
 from finskillbench.engines.risk.report import exposure_list
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.findings import Findings
-from finskillbench.scoring.values import (
-    as_number,
-    as_text,
-    clip,
-    closeness,
-    dcg,
-    objects,
-    overlap,
-    parameter,
-    ratio_or_zero,
-)
+from finskillbench.scoring.values import as_number, as_text, clip, closeness, dcg, objects, overlap, parameter, share
 
 NAME = "risk_identification"
 METHOD = "ranked_list_recall"
@@ -227,7 +217,7 @@ def _order(expected: _Items, places: Sequence[int | None]) -> float:
         for smaller in named[rank + 1 :]
         if larger[0] > smaller[0] * (1 + TOLERANCE)
     ]
-    return ratio_or_zero(sum(pairs), len(pairs)) if pairs else 1.0
+    return share(sum(pairs), len(pairs)) if pairs else 1.0
 
 
 def _plain(name: str) -> str:
@@ -254,7 +244,7 @@ def _magnitude(item: Mapping[str, Any]) -> float:
 def _score(predicted: _Items, expected: _Items, gains: Sequence[float], ideal: Sequence[float]) -> Score:
     kinds = ([as_text(item.get("type")) for item in side] for side in (predicted, expected))
     shared = overlap(*([kind for kind in side if kind is not None] for side in kinds))
-    recall, precision = ratio_or_zero(shared, len(expected)), ratio_or_zero(shared, len(predicted))
+    recall, precision = share(shared, len(expected)), share(shared, len(predicted))
     ndcg = _ratio(gains, ideal)
     value = 0.4 * recall + 0.3 * precision + 0.3 * ndcg
     return Score(value, {"recall": recall, "precision": precision, "ndcg": ndcg, "dcg": dcg(gains), "idcg": dcg(ideal)})
@@ -281,10 +271,8 @@ def _build(context: BuildContext, objects: RiskObjects) -> list[BuiltTask]:
 def _scored(item: ListedPortfolio) -> tuple[BuiltTask, dict[str, float]]:
     """Return the task of a portfolio, and the score of each shortcut."""
     task = _task(item)
-    resolved = cast(
-        "IdentificationInput", {**task.episode.input, "covariance_matrix": dense_covariance(item.case.market)}
-    )
-    return task, {name: _certified(answer, task.truth, resolved).value for name, answer in shortcuts(resolved).items()}
+    full = cast("IdentificationInput", {**task.episode.input, "covariance_matrix": dense_covariance(item.case.market)})
+    return task, {name: _certified(answer, task.truth, full).value for name, answer in shortcuts(full).items()}
 
 
 def _clear(item: ListedPortfolio) -> bool:

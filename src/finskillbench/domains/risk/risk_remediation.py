@@ -14,7 +14,7 @@ from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verifi
 from finskillbench.domains.building import BuildContext, BuiltTask, draw_evenly, shuffled
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples, Shortcuts
-from finskillbench.domains.risk import no_skill_baseline
+from finskillbench.domains.risk import no_skill_baseline, shared
 from finskillbench.domains.risk.catalogs import EPISODES
 from finskillbench.domains.risk.examples import exploits
 from finskillbench.domains.risk.examples.risk_remediation import graded_examples, shortcuts
@@ -25,15 +25,6 @@ from finskillbench.domains.risk.objects.remediation import RemediationPair
 from finskillbench.domains.risk.rederive import measure_mandate_after, with_headroom
 from finskillbench.domains.risk.remediation.proof import certificate_key, examine_remediation
 from finskillbench.domains.risk.remediation.scoring import certified, definitions, paper, strict
-from finskillbench.domains.risk.shared import (
-    PLANTED,
-    PRECISION,
-    mandate_episode,
-    mandate_input,
-    planted_facts,
-    resolved_covariance,
-    values_by_ticker,
-)
 from finskillbench.domains.risk.user_catalogs.books import left_out
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench.engines.risk.mandate import ConstraintKind
@@ -174,7 +165,9 @@ def _partly_cured(task: BuiltTask, pair: RemediationPair) -> bool:
 
 
 def _resolved(episode: Episode, pair: RemediationPair) -> RemediationInput:
-    return cast("RemediationInput", {**episode.input, "covariance_matrix": resolved_covariance(pair.case.market)})
+    return cast(
+        "RemediationInput", {**episode.input, "covariance_matrix": shared.resolved_covariance(pair.case.market)}
+    )
 
 
 def _task(pair: RemediationPair) -> BuiltTask:
@@ -192,23 +185,25 @@ def _task(pair: RemediationPair) -> BuiltTask:
         f"{beyond if limited else ''} conventions defines costs, "
         f"headroom{', turnover and what comes nearest' if limited else ' and turnover'}.",
         "Submit a JSON object with trades (symbol, action, current_weight, target_weight, trade_pct), total_turnover "
-        f"and post_trade_compliant. {PRECISION}",
+        f"and post_trade_compliant. {shared.PRECISION}",
     )
     rules: TradingRulesInput = {
-        "cost_bps": values_by_ticker(market, np.round(100 * pair.rules.costs, 2)),
+        "cost_bps": shared.values_by_ticker(market, np.round(100 * pair.rules.costs, 2)),
         "minimum_trade": pair.rules.ticket,
         "headroom": {kind.value: amount for kind, amount in pair.rules.headroom.items()},
     }
-    stated = mandate_input(pair, violations=[kind.value for kind in pair.violations], trading_terms=rules)
+    stated = shared.mandate_input(pair, violations=[kind.value for kind in pair.violations], trading_terms=rules)
     task_input = cast("RemediationInput", stated)
     task_input["conventions"] = definitions(task_input)
-    episode = replace(mandate_episode(NAME, SUBTASK.prefix, pair, prompt, task_input), difficulty=_difficulty(pair))
+    episode = replace(
+        shared.mandate_episode(NAME, SUBTASK.prefix, pair, prompt, task_input), difficulty=_difficulty(pair)
+    )
     label = {
         "trades": trade_list(case.portfolio, trades, market),
         "total_turnover": turnover_of(trades),
         "post_trade_compliant": remedy.compliant,
     }
-    verification = {**_bounds(pair), **planted_facts(case)}
+    verification = {**_bounds(pair), **shared.planted_facts(case)}
     return BuiltTask(
         episode,
         Truth(episode.task_id, NAME, label, verification, _proof(episode, pair, trades)),
@@ -228,8 +223,8 @@ def _bounds(pair: RemediationPair) -> dict[str, float]:
 def _proved(label: JsonObject) -> tuple[str, ...]:
     """Return the keys of `_bounds` and of `planted_facts`."""
     if label.get("post_trade_compliant") is True:
-        return ("least_cost", *PLANTED)
-    return ("least_turnover", "least_shortfall", "shortfall_before", *PLANTED)
+        return ("least_cost", *shared.PLANTED)
+    return ("least_turnover", "least_shortfall", "shortfall_before", *shared.PLANTED)
 
 
 def _proof(episode: Episode, pair: RemediationPair, trades: Floats) -> dict[str, Any]:
@@ -273,11 +268,6 @@ def _no_skill_answer(data: Mapping[str, Any]) -> JsonObject:
     }
 
 
-def _no_trades(data: Mapping[str, Any]) -> JsonObject:
-    del data
-    return {"trades": [], "total_turnover": 0.0, "post_trade_compliant": True}
-
-
 SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     name=NAME,
     prefix="rm_rr",
@@ -299,7 +289,7 @@ SUBTASK: Subtask[RemediationInput, RiskObjects] = Subtask(
     ),
     baselines=Baselines(
         no_skill=Naive(("portfolio", "mandate", "sector_mapping"), _no_skill_answer),
-        trivial=Naive((), _no_trades),
+        trivial=Naive((), lambda data: {"trades": [], "total_turnover": 0.0, "post_trade_compliant": True}),
         heuristic="30% of the way to the benchmark, said it complies",
     ),
     examples=Examples(graded=graded_examples, exploits=exploits.remediation_exploits, shortcuts=Shortcuts(shortcuts)),

@@ -32,14 +32,7 @@ from finskillbench.domains.risk.shared import (
     sector_mapping,
     values_by_ticker,
 )
-from finskillbench.engines.risk.full_stress import (
-    CORRELATION,
-    LIQUIDITY,
-    MISSING_BETAS,
-    MISSING_SENSITIVITIES,
-    OPTIONS,
-    PNL,
-)
+from finskillbench.engines.risk import full_stress
 from finskillbench.engines.risk.portfolio import require_field
 from finskillbench.engines.risk.report import stress_answer
 from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
@@ -64,7 +57,7 @@ NAME = "stress_testing"
 METHOD = "absolute_error"
 _WEIGHTS = {"pnl": ("pnl_score_weight", 0.7), "by_sector": ("attribution_score_weight", 0.3)}
 """Parts of the published score: weight key of the verification, and default weight."""
-TENTH = 5.1e-4
+ROUNDING = 5.1e-4
 """Full credit of `certified`: half of a tenth of a per cent of NAV, the rounding error of an answer, with slack."""
 MATERIAL = 1e-3
 """Error, a fraction of NAV, from which `certified` gives no credit; smaller contributions are not judged."""
@@ -111,8 +104,8 @@ class StressTesting(Answer):
     attribution: Attribution = Field(description="Contributions by sector and by factor.")
     stressed_var_pct: float | None = Field(
         default=None,
-        description="Where stress_scenario has a correlation_shift: VaR as conventions defines it, positive decimal of "
-        "NAV (0.021 is 2.1 %).",
+        description="VaR as conventions defines it, positive decimal of NAV (0.021 is 2.1 %); only if the task asks "
+        "for it (stress_scenario has a correlation_shift), and then required.",
     )
 
 
@@ -177,8 +170,8 @@ def _certified(answer: JsonObject, truth: Truth, task_input: StressInput) -> Sco
 
 
 def _near(value: float | None, wanted: float) -> float:
-    """Return full credit within 0.2 % or `TENTH`, and none from 1 % or 10 bp of NAV."""
-    return closeness(value, wanted, full=0.002, full_floor=TENTH, zero=0.01, zero_floor=MATERIAL)
+    """Return the credit of the P&L or of one entry: full within 0.2 % or `ROUNDING`, none from 1 % or 10 bp of NAV."""
+    return closeness(value, wanted, full=0.002, full_floor=ROUNDING, zero=0.01, zero_floor=MATERIAL)
 
 
 def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitted: float | None) -> float:
@@ -190,7 +183,7 @@ def _attributed(answer: JsonObject, truth: Truth, split: str, key: str, submitte
     expected = {name: amounts[0] for name, amounts in _contributions(truth.expected_output, split, key).items()}
     contributions = _contributions(answer, split, key)
     total = exact_sum(amount for amounts in contributions.values() for amount in amounts)
-    if submitted is None or not abs(total - submitted) <= 2 * TENTH + 0.5 * TENTH * len(contributions):
+    if submitted is None or not abs(total - submitted) <= 2 * ROUNDING + 0.5 * ROUNDING * len(contributions):
         return 0.0
     right = {
         name: _near(amounts[0], expected.get(name, 0.0)) if len(amounts) == 1 else 0.0
@@ -269,13 +262,13 @@ def _definitions(task_input: StressInput) -> Mapping[str, str]:
     ]
     parts = [
         (BENCHMARK, "benchmark_weights" in task_input),
-        (MISSING_BETAS, bool(missing)),
-        (MISSING_SENSITIVITIES, "sector_proxies" in scenario),
-        (OPTIONS, "option_overlay" in task_input["portfolio"]),
-        (LIQUIDITY, "spread_widening_bp" in scenario),
-        (CORRELATION, "correlation_shift" in scenario),
+        (full_stress.MISSING_BETAS, bool(missing)),
+        (full_stress.MISSING_SENSITIVITIES, "sector_proxies" in scenario),
+        (full_stress.OPTIONS, "option_overlay" in task_input["portfolio"]),
+        (full_stress.LIQUIDITY, "spread_widening_bp" in scenario),
+        (full_stress.CORRELATION, "correlation_shift" in scenario),
     ]
-    return merge_conventions({"units": "; ".join(units)}, PNL, *(part for part, there in parts if there))
+    return merge_conventions({"units": "; ".join(units)}, full_stress.PNL, *(part for part, there in parts if there))
 
 
 def _task(case: StressCase) -> BuiltTask:
@@ -310,8 +303,8 @@ def _task(case: StressCase) -> BuiltTask:
         + f"conventions defines the P&L{', the VaR' if var else ''} and both attributions exactly.",
         "Submit a JSON object with estimated_pnl_pct"
         + (", stressed_var_pct" if var else "")
-        + " and attribution (by_sector: sector, contribution_pct; by_factor: factor, contribution_pct). Fields that "
-        + f"end in _pct are decimals of NAV. {PRECISION}",
+        + " and attribution (by_sector: sector, contribution_pct; by_factor: factor, contribution_pct). Answer fields "
+        + f"that end in _pct are decimals of NAV. {PRECISION}",
     )
     return BuiltTask(
         Episode(

@@ -37,7 +37,7 @@ from finskillbench.harness.prompts.compaction import refers_to_facts
 from finskillbench.harness.prompts.compose import INPUT_SECTION, SCHEMA_SECTION, system_prompt, task_prompt
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.tools.contracts import subtask_tools, tool_specs
-from finskillbench.harness.tools.toolbox import Toolbox
+from finskillbench.harness.tools.toolbox import Toolbox, ToolServices
 from finskillbench.harness.trace import Trace
 from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT
 from finskillbench.sandbox.child import encode_result
@@ -211,9 +211,7 @@ class EpisodeView:
         found = self.call_tool("get_task_data", field=path)
         if "value" in found:
             return found["value"]
-        return [
-            self.call_tool("get_task_data", field=f"{path}.{place}")["value"] for place in range(len(as_array(part)))
-        ]
+        return [self.call_tool("get_task_data", field=f"{path}.{i}")["value"] for i in range(len(as_array(part)))]
 
     @cached_property
     def tools(self) -> tuple[ToolSpec, ...]:
@@ -246,7 +244,7 @@ class EpisodeView:
         filings = self.context.edition.filings
         mounted = self.context.mounts[Condition.NO_SKILL]
         state = self.context.edition.open_interactive_state(self.episode)
-        return Toolbox(self.episode, lambda: self.full_input, mounted, filings=filings, state=state)
+        return Toolbox(self.episode, lambda: self.full_input, mounted, ToolServices(filings=filings), state=state)
 
     def queried(self) -> dict[str, str]:
         """Query facts of the episode's company, without filters and for the following year."""

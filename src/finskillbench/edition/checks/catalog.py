@@ -14,6 +14,7 @@ import polars as pl
 from finskillbench import notebook
 from finskillbench.domains import domain, domains
 from finskillbench.domains.base import Domain, DomainCheck
+from finskillbench.edition.checks import scores
 from finskillbench.edition.checks.agent_view import CheckContext, EpisodeView
 from finskillbench.edition.checks.episodes import (
     check_certified,
@@ -25,17 +26,6 @@ from finskillbench.edition.checks.episodes import (
 from finskillbench.edition.checks.labels import label_check
 from finskillbench.edition.checks.leak import check_leak
 from finskillbench.edition.checks.samples import check_difficulty, check_distinct, check_signature
-from finskillbench.edition.checks.scores import (
-    SHORTCUTS,
-    check_exploits,
-    check_floor_and_ceiling,
-    check_ordering,
-    check_shortcuts,
-    conclude_exploits,
-    conclude_floor_and_ceiling,
-    conclude_ordering,
-    conclude_shortcuts,
-)
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
 from finskillbench.findings import Check, CheckState, Findings, findings_table
@@ -200,20 +190,22 @@ AUDITS: Mapping[str, AuditCheck] = {
         AuditCheck("distinct", "are the episodes distinct tasks", survey=check_distinct),
         AuditCheck("difficulty", "are harder tasks more work", survey=check_difficulty),
         AuditCheck("signature", "does the shape of inputs predict labels", survey=check_signature),
-        AuditCheck("exploits", "does cheating pay", look=check_exploits, conclude=conclude_exploits),
+        AuditCheck("exploits", "does cheating pay", look=scores.check_exploits, conclude=scores.conclude_exploits),
         AuditCheck(
-            SHORTCUTS,
+            scores.SHORTCUTS,
             "do shortcuts pay, and less so in harder tiers",
-            look=check_shortcuts,
-            conclude=conclude_shortcuts,
+            look=scores.check_shortcuts,
+            conclude=scores.conclude_shortcuts,
         ),
         AuditCheck(
             "floor_and_ceiling",
             "do right answers score 1 and idle ones 0",
-            check_floor_and_ceiling,
-            conclude_floor_and_ceiling,
+            scores.check_floor_and_ceiling,
+            scores.conclude_floor_and_ceiling,
         ),
-        AuditCheck("ordering", "do better answers score more", look=check_ordering, conclude=conclude_ordering),
+        AuditCheck(
+            "ordering", "do better answers score more", look=scores.check_ordering, conclude=scores.conclude_ordering
+        ),
     )
 }
 """Checks of every domain, in report order."""

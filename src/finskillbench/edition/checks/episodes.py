@@ -96,7 +96,7 @@ def check_point_in_time(view: EpisodeView, findings: Findings) -> None:
     """
     as_of = view.episode.as_of_date
     filings = view.domain is not None and _FILINGS in view.domain.tools
-    if not (_weekday(as_of) if filings else _session(as_of)):
+    if not (as_of.weekday() < 5 if filings else _session(as_of)):
         findings.fail(view.task_id, f"{as_of} is no {'working' if filings else 'trading'} day", "as_of_date")
     _ = view.fields
     limit = as_of.isoformat()
@@ -135,10 +135,6 @@ def without_appointed(query: str, text: str, appointed: Appointed, as_of: date) 
 
 def _latest(text: str) -> str:
     return max(_DAY.findall(text), default="")  # ISO dates sort as text
-
-
-def _weekday(day: date) -> bool:
-    return day.weekday() < 5
 
 
 @cache

@@ -46,9 +46,8 @@ def check_exploits(view: EpisodeView, findings: Findings) -> None:
     # Recipes read our input fields, which release inputs lack.
     make = view.subtask.examples.exploits if view.context.shared.built else None
     exploits: Mapping[str, JsonObject] = {} if make is None else make(view.full_input)
-    profiles = [
-        profile for profile in view.subtask.scorers if profile is not Profile.CERTIFIED or view.label.truth.proof
-    ]
+    proved = view.label.truth.proof
+    profiles = [profile for profile in view.subtask.scorers if profile is not Profile.CERTIFIED or proved]
     found = cast("Scored", findings.figures.setdefault("scores", {}))
     recipes = ((name, parse_answer(answer)) for name, answer in exploits.items())
     for kind, answers in (("", _cheats(view.subtask.answer)), (_RECIPE, recipes)):

@@ -22,6 +22,7 @@ from typing import Any
 import orjson
 
 from finskillbench.domains import subtasks
+from finskillbench.edition import store
 from finskillbench.edition.build import versions
 from finskillbench.edition.load import load_edition
 from finskillbench.edition.references import read_covariance_json
@@ -32,15 +33,6 @@ from finskillbench.edition.release.read import (
     Published,
     Reason,
     read_published_episodes,
-)
-from finskillbench.edition.store import (
-    LARGEST_TEXT,
-    digest_file,
-    digest_of,
-    episode_row,
-    new_folder,
-    write_lines,
-    write_manifest,
 )
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError, InputError
@@ -115,15 +107,15 @@ class Resolver:
             problems.append(Problem(Reason.NO_DEFINITION, field, f"{name}: the release has no {file}"))
             return False
         try:
-            if path.stat().st_size > LARGEST_TEXT:
-                raise ValueError(f"larger than {LARGEST_TEXT:,} bytes")
+            if path.stat().st_size > store.LARGEST_TEXT:
+                raise ValueError(f"larger than {store.LARGEST_TEXT:,} bytes")
             defined = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{path}: not JSON ({error}); restore the file from the release") from None
         if not is_object(defined) or defined.get(key) != name:
             raise InputError(f"{path}: does not define {key} {name!r}; restore the file from the release")
         task_input[field] = {**defined, **value}
-        self.digests[file] = digest_file(path)
+        self.digests[file] = store.digest_file(path)
         return True
 
     def _copy(self, ref: str) -> str | Problem:
@@ -144,7 +136,7 @@ class Resolver:
         copy = f"{INPUTS}/{ref.removeprefix('data/')}"
         (self._edition / copy).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, self._edition / copy)
-        self.digests[ref] = digest_file(path)
+        self.digests[ref] = store.digest_file(path)
         return copy
 
     def _paths(self, field: str, value: Any) -> Iterator[Problem]:
@@ -207,18 +199,18 @@ def import_published_release(folder: Path, out: Path) -> ImportReport:
         `out` that is not empty or cannot be written. No partial output remains.
     """
     published = read_published_episodes(folder)
-    with new_folder(out) as staging:
+    with store.new_folder(out) as staging:
         resolver = Resolver(folder, staging)
         imported = [resolver.resolve(item) for item in published]
         for subtask in subtasks():
             members = [(item, done) for item, done in zip(published, imported, strict=True) if item.subtask is subtask]
             if members:
                 file = f"{subtask.name}.jsonl"
-                write_lines(staging / "episodes" / file, (episode_row(done.episode) for _, done in members))
-                write_lines(staging / "truth" / file, (item.truth for item, _ in members))
+                store.write_lines(staging / "episodes" / file, (store.episode_row(done.episode) for _, done in members))
+                store.write_lines(staging / "truth" / file, (item.truth for item, _ in members))
         report = ImportReport(out, tuple(done.report for done in imported))
         (staging / REPORT).write_bytes(orjson.dumps(report.to_json(), option=orjson.OPT_INDENT_2) + b"\n")
-        write_manifest(staging, _fields(published, resolver, report))
+        store.write_manifest(staging, _fields(published, resolver, report))
     load_edition(out)
     return report
 
@@ -227,7 +219,7 @@ def _fields(published: list[Published], resolver: Resolver, report: ImportReport
     counts = Counter(item.subtask.name for item in published)
     files = {item.file: item.digest for item in published} | resolver.digests
     return {
-        "source": {"kind": "release", "raw_digest": digest_of(files)},
+        "source": {"kind": "release", "raw_digest": store.digest_of(files)},
         "seed": None,
         "universe": sorted(resolver.symbols),
         "as_of_dates": sorted({item.episode.as_of_date.isoformat() for item in published}),

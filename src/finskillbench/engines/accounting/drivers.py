@@ -60,15 +60,13 @@ def segments_at(rows: Iterable[Row], symbol: str, period_end: date) -> Segments:
     A later breakdown replaces the earlier one whole, since redrawn segments have other names. Raises `InputError` for
     rows with missing or invalid fields.
     """
-    breakdowns: dict[str, dict[tuple[Any, ...], dict[str, float]]] = {}
+    known: dict[str, dict[tuple[Any, ...], dict[str, float]]] = {}
     for place, row in company_rows(rows, symbol, _TABLE):
         start, end, (_, filed, accession, first), value = read_row(row, place, _TABLE)
         if end == period_end and classify_period(start, end) is Duration.QUARTERLY:
-            found = breakdowns.setdefault(text_in(row, "axis", place, _TABLE), {}).setdefault(
-                (filed, accession, first), {}
-            )
+            found = known.setdefault(text_in(row, "axis", place, _TABLE), {}).setdefault((filed, accession, first), {})
             found[text_in(row, "segment", place, _TABLE)] = value
-    return {axis: found[max(found)] for axis, found in breakdowns.items()}
+    return {axis: found[max(found)] for axis, found in known.items()}
 
 
 def drivers(

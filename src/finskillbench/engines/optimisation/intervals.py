@@ -9,15 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
+from finskillbench.engines.optimisation import certified
 from finskillbench.engines.optimisation.branching import TIE, Branch, BranchAndBound, Relaxation, relaxation
-from finskillbench.engines.optimisation.certified import (
-    Certified,
-    InfeasibleError,
-    UndecidedError,
-    certify,
-    find,
-    proved,
-)
 from finskillbench.engines.optimisation.formulation import Formulation
 from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof
 
@@ -103,7 +96,7 @@ class IntervalSearch(BranchAndBound):
     def program(self, lower: Floats, upper: Floats) -> Formulation:
         """Build the convex program of weights within (n,) bounds."""
 
-    def minimum(self, relaxed: Certified | None = None) -> Certified:
+    def minimum(self, relaxed: certified.Certified | None = None) -> certified.Certified:
         """Return the optimum; `relaxed` is the one without gaps, if known. Raises as `search`."""
         if relaxed is None:
             return self.search(2 * len(self.intervals.count))
@@ -117,15 +110,15 @@ class IntervalSearch(BranchAndBound):
         """Relax the gaps of open names; polish if the point may be an answer."""
         self.programs += 1
         formulation = self.program(*self.intervals.ends(decisions))
-        found = find(formulation, self.cones)
+        found = certified.find(formulation, self.cones)
         weights = found.x[formulation.weights]
-        point = proved(formulation.program, found, polished=not self.broken(weights).any())
+        point = certified.proved(formulation.program, found, polished=not self.broken(weights).any())
         uniqueness = UniquenessProof(Uniqueness.NOT_CHECKED)
         return Relaxation(point.proof.lower_bound, point.x[formulation.weights], uniqueness)
 
-    def _certify(self, decisions: Integers, *, unique: bool) -> Certified:
+    def _certify(self, decisions: Integers, *, unique: bool) -> certified.Certified:
         self.programs += 1
-        return certify(self.program(*self.intervals.ends(decisions)), cones=self.cones, unique=unique)
+        return certified.certify(self.program(*self.intervals.ends(decisions)), cones=self.cones, unique=unique)
 
     def broken(self, weights: Floats) -> Floats:
         """(n,) Distance of each weight from its allowed set."""
@@ -144,7 +137,7 @@ class IntervalSearch(BranchAndBound):
                 continue
             try:
                 self.offer(self._certify(rounded, unique=False), rounded)
-            except (InfeasibleError, UndecidedError):
+            except (certified.InfeasibleError, certified.UndecidedError):
                 continue
 
     def _within(self, decisions: Integers, rounded: Integers) -> Integers:
@@ -178,7 +171,7 @@ class IntervalSearch(BranchAndBound):
         """Solve the branch's program again with the uniqueness check."""
         try:
             found = self._certify(branch.decisions, unique=True).uniqueness
-        except (InfeasibleError, UndecidedError):
+        except (certified.InfeasibleError, certified.UndecidedError):
             return UniquenessProof(Uniqueness.UNDECIDED)
         if not found.outcome.proved or not branch.decisions.any():
             return found

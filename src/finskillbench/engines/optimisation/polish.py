@@ -62,7 +62,8 @@ def _newton(
     program: ConicProgram, solution: Solution, linear: Integers, steps: int = 4
 ) -> tuple[Floats, Floats] | None:
     """Apply Newton's method to stationarity and the tightness of the rows `linear` and the binding cones."""
-    curved = [block for block in _norm_cones(program) if _is_active(block, solution)]
+    norm_cones = [block for block in program.blocks if block.cone is Cone.SECOND_ORDER]
+    curved = [block for block in norm_cones if _is_active(block, solution)]
     if program.linear.size + linear.size + len(curved) > _LARGEST_SYSTEM:
         return None
     active, quadratic = dense(program.matrix[linear]), dense(program.quadratic)
@@ -113,10 +114,6 @@ def _pins(rows: Floats) -> tuple[Integers, Integers]:
     lone = np.flatnonzero(filled.sum(axis=1) == 1)
     pinned, first = np.unique(filled[lone].argmax(axis=1), return_index=True)
     return lone[first], pinned
-
-
-def _norm_cones(program: ConicProgram) -> list[ConstraintBlock]:
-    return [block for block in program.blocks if block.cone is Cone.SECOND_ORDER]
 
 
 def _is_active(block: ConstraintBlock, solution: Solution) -> bool:

@@ -105,22 +105,20 @@ class _PortfolioBuilder(FormulationBuilder):
             tolerance = np.full(len(centre), limits.neutrality_tolerance)
             free = np.full(len(centre), aim.limit == "factor_neutrality")
             for label, sign in (("factor_neutrality_above", 1.0), ("factor_neutrality_below", -1.0)):
-                self._limit(label, tolerance, free, (self.weights, sign * exposures), offset=sign * centre)
+                self._limit(label, tolerance, free, (self.weights, sign * exposures), shift=sign * centre)
         if decisions is not None:
             self._add_name_counts(decisions)
         if aim.objective_cap is not None:
             self._add_objective_cap(aim.objective_cap)
         return self.formulation()
 
-    def _limit(
-        self, label: str, caps: Floats, free: Booleans, term: Coefficients, offset: Floats | float = 0.0
-    ) -> None:
+    def _limit(self, label: str, caps: Floats, free: Booleans, term: Coefficients, shift: Floats | float = 0.0) -> None:
         """Add a limit's rows; `free` ones are bounded by the variable that LIMIT minimises."""
         if self.level is None or not free.any():
-            self.at_most(label, caps + offset, term)
+            self.at_most(label, caps + shift, term)
         else:
             level = (self.level, -free.astype(np.float64)[:, None])
-            self.at_most(label, np.where(free, 0.0, caps) + offset, term, level)
+            self.at_most(label, np.where(free, 0.0, caps) + shift, term, level)
 
     def _level(self) -> slice[int, int, Any]:
         """Add the variable that LIMIT minimises, with its upper bound within the weight bounds."""

@@ -8,17 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
+from finskillbench.engines.optimisation import certified
 from finskillbench.engines.optimisation.branching import TIE, Branch, BranchAndBound, Decision, Relaxation
-from finskillbench.engines.optimisation.certified import (
-    ACCEPTED_GAP,
-    Certified,
-    InfeasibleError,
-    UndecidedError,
-    certify,
-    certify_solution,
-    find,
-    proved,
-)
 from finskillbench.engines.optimisation.uniqueness import Uniqueness, UniquenessProof, prove_unique
 from finskillbench.engines.portfolio.formulation import PortfolioAim, PortfolioGoal, formulate_portfolio
 from finskillbench.engines.portfolio.measures import name_count, one_way_turnover
@@ -44,7 +35,7 @@ def optimise(
     objective_cap: float | None = None,
     anchor: Floats | None = None,
     unique: bool = True,
-) -> Certified:
+) -> certified.Certified:
     """Minimise a goal (`PortfolioAim`) subject to all limits, including name counts.
 
     `unique=False` skips the uniqueness check, which is far more expensive than the answer for linear goals over
@@ -53,9 +44,9 @@ def optimise(
     """
     aim = PortfolioAim(goal, objective_cap, anchor)
     relaxed = formulate_portfolio(problem, aim)
-    solution = find(relaxed)
+    solution = certified.find(relaxed)
     if _names_kept(problem, solution.x[relaxed.weights]):
-        best = certify_solution(relaxed, solution, unique=unique)
+        best = certified.certify_solution(relaxed, solution, unique=unique)
     else:
         best = _NameCounts(problem, aim, unique=unique).search(problem.size)
     if goal is PortfolioGoal.TURNOVER:
@@ -94,7 +85,9 @@ class _NameCounts(BranchAndBound):
         if formulation.indicators is None:
             raise InternalError("a relaxation of name counts without indicators")
         # With linear goals, forced holdings have multipliers of a thousandth of a return: polish.
-        point = proved(formulation.program, find(formulation), polished=not formulation.objective_curvature > 0)
+        point = certified.proved(
+            formulation.program, certified.find(formulation), polished=not formulation.objective_curvature > 0
+        )
         uniqueness = prove_unique(formulation, point.x, point.multipliers)
         apart = self.problem.limits.min_position is not None
         indicators = self._held(point.x[formulation.weights], decisions) if apart else point.x[formulation.indicators]
@@ -128,8 +121,8 @@ class _NameCounts(BranchAndBound):
             allowed = ceilings if problem.ceilings is None else np.minimum(ceilings, problem.ceilings)
             problem = replace(problem, ceilings=allowed)
         try:
-            candidate = certify(formulate_portfolio(problem, self.aim, holdings=holdings), unique=False)
-        except (InfeasibleError, UndecidedError):
+            candidate = certified.certify(formulate_portfolio(problem, self.aim, holdings=holdings), unique=False)
+        except (certified.InfeasibleError, certified.UndecidedError):
             return
         if _names_kept(self.problem, candidate.weights):
             self.offer(candidate, decisions)
@@ -141,7 +134,7 @@ class _NameCounts(BranchAndBound):
         settled = self.value_alone or fraction.max() < _INTEGRAL or relaxed.uniqueness.outcome.proved
         if settled and self.value - bound <= _ATTAINED:
             return None
-        if fraction.max() == 0.0 and self.value - bound > ACCEPTED_GAP:
+        if fraction.max() == 0.0 and self.value - bound > certified.ACCEPTED_GAP:
             # If a branch is nearly infeasible, solver weights are unreliable: only the bound holds.
             fraction[decisions == Decision.FREE] = 1.0
         return int(np.argmax(fraction)) if fraction.max() > 0.0 else None

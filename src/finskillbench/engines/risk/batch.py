@@ -58,10 +58,8 @@ class Batch:
         """(p, sectors, 7) Σ w β of each factor by sector, then the sector's total weight."""
         found = np.zeros((len(self.weights), len(self.sector_names), len(FACTORS) + 1))
         for market, rows in self.runs:
-            spread = market.betas_by_sector
-            totals = (self.weights[rows, : len(spread)] @ spread.reshape(len(spread), -1)).reshape(
-                -1, *spread.shape[1:]
-            )
+            part = market.betas_by_sector
+            totals = (self.weights[rows, : len(part)] @ part.reshape(len(part), -1)).reshape(-1, *part.shape[1:])
             found[rows, self._columns(market)] = totals
         return found
 

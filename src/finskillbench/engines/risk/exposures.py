@@ -179,12 +179,8 @@ def unsold(portfolio: Portfolio, market: MarketSnapshot) -> Floats:
 
 def illiquid_share(portfolio: Portfolio, market: MarketSnapshot) -> float:
     """Return the fraction of NAV that cannot be sold within `HORIZON` sessions at `PARTICIPATION` of volume."""
-    nav = np.array([portfolio.nav])
-    return float(
-        illiquid_shares(
-            portfolio.weights[None, :], nav, require_field(market.dollar_volume, "average_daily_volume_usd")
-        )[0]
-    )
+    volume = require_field(market.dollar_volume, "average_daily_volume_usd")
+    return float(illiquid_shares(portfolio.weights[None, :], np.array([portfolio.nav]), volume)[0])
 
 
 def illiquid_shares(weights: Floats, nav: Floats, dollar_volume: Floats) -> Floats:

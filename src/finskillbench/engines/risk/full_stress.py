@@ -31,7 +31,8 @@ PNL: Mapping[str, str] = {
     "by_factor": "one entry per factor f: (sum over holdings of weight x beta_f) x factor_shocks_f; and one entry "
     '"sector_sensitivity": sum over holdings of weight x sector_sensitivities of its sector',
     "additivity": "each attribution adds up to the P&L",
-    "shocks": "factor_shocks and sector_sensitivities are decimals (-0.2 is -20 %); market_shocks are descriptive only",
+    "shocks": "factor_shocks and sector_sensitivities are decimals (-0.2 is -20 %); market_shocks are descriptive only "
+    "(_pct in per cent, _bp in basis points)",
 }
 """Definitions of the P&L, shown to agents."""
 MISSING_BETAS = {
@@ -54,8 +55,8 @@ OPTIONS = {
 LIQUIDITY = {
     "liquidation": "the P&L also has the cost of closing every holding, as a loss: sum of |weight_i| x "
     "spread_widening_bp / 20000 x max(1, sqrt(days_i)), days_i = |weight_i| x total_nav / "
-    f'({PARTICIPATION:g} x average_daily_volume_usd_i); by_factor has it as one entry "{LIQUIDATION}", by_sector in '
-    "the sectors of the holdings"
+    f'({PARTICIPATION:g} x average_daily_volume_usd_i); by_factor has it as one entry "{LIQUIDATION}", by_sector '
+    "has the cost of each holding in the entry of its sector"
 }
 CORRELATION = {
     "stressed_var_pct": f"one-day VaR at 99 % before closing, a positive decimal of NAV: {Z} x sqrt(x'S x / "

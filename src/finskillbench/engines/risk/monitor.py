@@ -106,9 +106,8 @@ def measure_pairs(
 
     Raises `InputError` if a tracking-error limit lacks covariance or benchmark.
     """
-    low, high = (
-        np.concatenate([mandate.limits for mandate in mandates]).reshape(-1, 2, len(ConstraintKind)).swapaxes(0, 1)
-    )
+    limits = np.concatenate([mandate.limits for mandate in mandates])
+    low, high = limits.reshape(-1, 2, len(ConstraintKind)).swapaxes(0, 1)
     tracked = not np.isnan(low[:, COLUMN[ConstraintKind.TRACKING_ERROR_MAX]]).all()
     of_portfolio, most, least, empty = _measured(batch, tracked, tolerance)
     values = of_portfolio[rows]

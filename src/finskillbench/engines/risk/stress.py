@@ -66,9 +66,8 @@ def scenario_from(data: object) -> Scenario:
         unknown = sorted(str(key) for key in set(table) - set(known))
         if unknown:
             raise InputError(f"stress_scenario: {field} names {listed(unknown[:5])}; known: {', '.join(known)}")
-    direct = {
-        sector: number(sensitivities, sector, "sector_sensitivities") for sector in SECTORS if sector in sensitivities
-    }
+    stated = [sector for sector in SECTORS if sector in sensitivities]
+    direct = {sector: number(sensitivities, sector, "sector_sensitivities") for sector in stated}
     return Scenario(
         scenario_id=identity,
         kind=kind,

@@ -8,19 +8,7 @@ from typing import Any
 import numpy as np
 
 from finskillbench.arrays import FACTORS, Floats
-from finskillbench.engines.fields import (
-    covered,
-    describe_value,
-    exposures_from,
-    list_of,
-    listed,
-    mapping,
-    number,
-    table_of,
-    tickers_of,
-    values_from,
-    weights_from,
-)
+from finskillbench.engines import fields
 from finskillbench.engines.portfolio.mandates.fields import covariance_from
 from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio, turnover_of
 from finskillbench.engines.statistics.risk_model import RiskModel
@@ -41,18 +29,18 @@ def market_from(task_input: Mapping[str, Any], *, risk: RiskModel | None = None)
     `benchmark_weights` (absent: 0). With `risk`, only the covariance's tickers are read. Raises `InputError` with field
     and remedy.
     """
-    by_ticker = mapping(task_input, "sector_mapping")
+    by_ticker = fields.mapping(task_input, "sector_mapping")
     present = {name for name, value in task_input.items() if value is not None}
-    tickers = tickers_of(task_input, "covariance_matrix") if "covariance_matrix" in present else tuple(by_ticker)
+    tickers = fields.tickers_of(task_input, "covariance_matrix") if "covariance_matrix" in present else tuple(by_ticker)
     if not tickers:
         raise InputError("sector_mapping is empty; inject it from the task data")
-    sectors = tuple(covered(by_ticker, ticker, "sector_mapping") for ticker in tickers)
+    sectors = tuple(fields.covered(by_ticker, ticker, "sector_mapping") for ticker in tickers)
     if not all(isinstance(sector, str) and sector for sector in sectors):
         raise InputError("sector_mapping must map every ticker to the name of a sector")
-    betas = exposures_from(mapping(task_input, "factor_exposures"), tickers, FACTORS)
+    betas = fields.exposures_from(fields.mapping(task_input, "factor_exposures"), tickers, FACTORS)
     volume = None
     if "average_daily_volume_usd" in present:
-        volume = values_from(
+        volume = fields.values_from(
             task_input["average_daily_volume_usd"], tickers, "average_daily_volume_usd", largest=MOST_DOLLARS
         )
         if not (volume >= 0).all():
@@ -70,45 +58,49 @@ def market_from(task_input: Mapping[str, Any], *, risk: RiskModel | None = None)
 
 def portfolio_from(task_input: Mapping[str, Any], market: MarketSnapshot) -> Portfolio:
     """Read `portfolio`: holdings, cash, NAV and this month's trades; raise `InputError` with field and remedy."""
-    table = mapping(task_input, "portfolio")
+    table = fields.mapping(task_input, "portfolio")
     weights = _holdings(table.get("holdings"), market)
-    cash = number(table, "cash_weight", "portfolio")
+    cash = fields.number(table, "cash_weight", "portfolio")
     if cash < -SUM_TOLERANCE:
         raise InputError(f"portfolio: cash_weight is {cash:.8g}; a portfolio does not borrow, give cash of at least 0")
     total = float(weights.sum()) + cash
     if abs(total - 1.0) > SUM_TOLERANCE:
         raise InputError(f"portfolio: holdings and cash_weight sum to {total:.8g}; give fractions of NAV that sum to 1")
-    nav = number(table, "total_nav", "portfolio", largest=MOST_DOLLARS)
+    nav = fields.number(table, "total_nav", "portfolio", largest=MOST_DOLLARS)
     if nav <= 0:
-        raise InputError(f"portfolio: total_nav must be a positive number of USD, not {describe_value(nav)}")
+        raise InputError(f"portfolio: total_nav must be a positive number of USD, not {fields.describe_value(nav)}")
     if table.get("trades_this_month") is None:
         raise InputError("portfolio: trades_this_month is missing; inject it, or give {} where nothing was traded")
-    trades = weights_from(table["trades_this_month"], market.tickers, "trades_this_month", "the universe")
+    trades = fields.weights_from(table["trades_this_month"], market.tickers, "trades_this_month", "the universe")
     return Portfolio(weights=weights, cash=cash, nav=nav, traded=turnover_of(trades))
 
 
 def _holdings(data: object, market: MarketSnapshot) -> Floats:
-    if (rows := list_of(data)) is None:
+    if (rows := fields.list_of(data)) is None:
         raise InputError("portfolio: holdings must be a list of {symbol, weight} objects")
     place = {ticker: index for index, ticker in enumerate(market.tickers)}
     weights = np.zeros(len(place))
     seen: set[str] = set()
     for index, item in enumerate(rows):
-        where, row = f"portfolio: holdings[{index}]", table_of(item) or {}
+        where, row = f"portfolio: holdings[{index}]", fields.table_of(item) or {}
         symbol = row.get("symbol")
         if not isinstance(symbol, str):
             raise InputError(f"{where} must be an object with a symbol and a weight")
         if symbol not in place:
-            raise InputError(f"{where} names {listed([symbol[:60]])}, which the universe of the task does not have")
+            raise InputError(
+                f"{where} names {fields.listed([symbol[:60]])}, which the universe of the task does not have"
+            )
         if symbol in seen:
             raise InputError(f"{where} names {symbol} a second time; give one weight for each name")
         seen.add(symbol)
-        weights[place[symbol]] = number(row, "weight", where)
+        weights[place[symbol]] = fields.number(row, "weight", where)
     return weights
 
 
 def _benchmark(task_input: Mapping[str, Any], tickers: tuple[str, ...]) -> Floats:
-    weights = weights_from(mapping(task_input, "benchmark_weights"), tickers, "benchmark_weights", "the universe")
+    weights = fields.weights_from(
+        fields.mapping(task_input, "benchmark_weights"), tickers, "benchmark_weights", "the universe"
+    )
     total = float(weights.sum())
     if abs(total - 1.0) > BENCHMARK_TOLERANCE:
         raise InputError(f"benchmark_weights sum to {total:.8g}; inject the field, fractions that sum to 1")
@@ -116,8 +108,8 @@ def _benchmark(task_input: Mapping[str, Any], tickers: tuple[str, ...]) -> Float
 
 
 def _factor_volatility(task_input: Mapping[str, Any]) -> Floats:
-    table = mapping(task_input, "factor_volatility")
-    found = np.array([number(table, factor, "factor_volatility") for factor in FACTORS])
+    table = fields.mapping(task_input, "factor_volatility")
+    found = np.array([fields.number(table, factor, "factor_volatility") for factor in FACTORS])
     if not (found >= 0).all():
         raise InputError("factor_volatility holds a negative number; inject the field")
     return found

@@ -80,8 +80,8 @@ def _dumps(value: Any) -> str:
 def _facts(reference: Mapping[str, Any], field: str) -> str:
     symbol = reference["symbol"]
     return (
-        f"facts of {symbol} as of {reference['as_of']}, periods ending {reference['since']} or later: "
-        f'get_task_data("{field}") or query_xbrl("{symbol}")'
+        f"facts of {symbol} as of {reference['as_of']}: "
+        f'get_task_data("{field}"), periods ending {reference["since"]} or later; query_xbrl("{symbol}"), all periods'
     )
 
 

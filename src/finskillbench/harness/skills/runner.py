@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 
 from finskillbench.domains import domains
 from finskillbench.errors import InputError
@@ -70,9 +69,7 @@ class MountedScripts:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     async def run(self, script: Path, payload: bytes) -> ScriptResult:

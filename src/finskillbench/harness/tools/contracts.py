@@ -79,8 +79,8 @@ LOAD_SKILL = "load_skill"
 RUN_SKILL_SCRIPT = "run_skill_script"
 LOAD_REFERENCES = ToolSpec(
     "load_references",
-    "Load reference documents of a skill: the one that `file` names, or all. This also loads the skill itself. "
-    "load_skill lists the documents and their lengths.",
+    "Load reference documents of a skill: the one that `file` names, or all. The skill then counts as loaded, but its "
+    "SKILL.md is not in the result: load_skill returns that, and lists the documents and their lengths.",
     _object(["skill_name"], skill_name=_text("Name of the skill."), file=_text("Name of one document; left out: all.")),
 )
 GET_TASK_DATA = ToolSpec(
@@ -99,11 +99,17 @@ QUERY_XBRL = ToolSpec(
         ["ticker"],
         ticker=_text("Ticker of the company."),
         period=_text("End of the period, YYYY-MM-DD, or its month YYYY-MM or year YYYY; left out: all."),
-        metrics={**_STRINGS, "description": "XBRL tags, such as NetIncomeLoss; left out: all."},
+        metrics={**_STRINGS, "description": "XBRL tags, such as NetIncomeLoss; left out: all, empty: none."},
         form=_text("Form of the filing, such as 10-K (with its amendments) or 10-Q; left out: all."),
         duration=_text("instant, quarterly, half, nine_months or annual; left out: all."),
-        axis=_text("product_segment or geographic_segment: adds revenue by member of that axis."),
-        limit={"type": "integer", "description": "Most facts to return, 1 to 500; left out: 200."},
+        axis=_text(
+            "product_segment or geographic_segment: adds `segments`, revenue by member of that axis, which metrics "
+            "does not filter and `matching` does not count."
+        ),
+        limit={
+            "type": "integer",
+            "description": "Most facts to return, and most rows of segments, 1 to 500; left out: 200.",
+        },
     ),
 )
 SAVE_SKILL = ToolSpec(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from json import JSONDecoder
 from pathlib import Path
@@ -69,15 +70,28 @@ class Filings(Protocol):
     def as_filed(self, reference: Mapping[str, Any]) -> Mapping[str, Any]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ToolServices:
+    """Services that tools use.
+
+    runner : runs skill scripts; required if the condition grants scripts.
+    interpreter : runs the agent's own code; required if the condition grants it.
+    filings : serves `query_xbrl`; None if the episode has no filings.
+    scratch_root : parent of the scratch folder for saved skills; None: the system's.
+    """
+
+    runner: Runner | None = None
+    interpreter: _Interpreter | None = None
+    filings: Filings | None = None
+    scratch_root: Path | None = None
+
+
 class Toolbox:
     """Tools of one episode under one mounted condition.
 
     Parameters
     ----------
-    runner : runs skill scripts; required if the condition grants scripts.
-    interpreter : runs the agent's own code; required if the condition grants it.
-    filings : serves `query_xbrl`; None if the episode has no filings.
-    scratch_root : parent of the scratch folder for saved skills; None: the system's.
+    services : services that its tools use.
     memory : skills saved in earlier episodes, for the persistent condition.
     state : state of an interactive episode; it serves the subtask's own tools.
     data_calls : limit of calls that read data; None: no limit.
@@ -88,25 +102,17 @@ class Toolbox:
         episode: Episode,
         task_data: TaskData,
         mounted: Mount,
+        services: ToolServices = ToolServices(),
         *,
-        runner: Runner | None = None,
-        interpreter: _Interpreter | None = None,
-        filings: Filings | None = None,
-        scratch_root: Path | None = None,
         memory: Memory = EMPTY,
         state: InteractiveState | None = None,
         data_calls: int | None = None,
     ) -> None:
-        self._episode = episode
-        self._task_data = task_data
-        self._state = state
+        self._episode, self._task_data, self._state = episode, task_data, state
         self.data_calls_left = data_calls
-        self._mounted = mounted
-        self._runner = runner
-        self._interpreter = interpreter
+        self._mounted, self._services = mounted, services
         self._files: Mapping[str, str] = {}
-        self._filings = filings
-        self._written = WrittenSkills(scratch_root, memory.skills)
+        self._written = WrittenSkills(services.scratch_root, memory.skills)
         self._loaded = mounted.preloaded(episode.skill)
         self.answer: str | None = None
         self.skills_loaded: list[str] = []
@@ -181,9 +187,9 @@ class Toolbox:
             case "read_table":
                 return self._table(arguments.pop("table")).page(**arguments)
             case "query_xbrl":
-                if self._filings is None:
+                if self._services.filings is None:
                     raise ToolError("this episode has no filings; use get_task_data")
-                return self._filings.query(arguments, episode=self._episode)
+                return self._services.filings.query(arguments, episode=self._episode)
             case "run_skill_script":
                 return await self._run_script(**arguments)
             case "run_python":
@@ -268,9 +274,9 @@ class Toolbox:
     def _readable(self, field: str) -> Mapping[str, Any]:
         """Return the input as an agent reads it: facts as filed, since only scripts receive derived ones."""
         reference = self._episode.input.get(field)
-        if self._filings is None or not refers_to_facts(reference):
+        if self._services.filings is None or not refers_to_facts(reference):
             return self._current_input()
-        return {**self._episode.input, field: self._filings.as_filed(reference)}
+        return {**self._episode.input, field: self._services.filings.as_filed(reference)}
 
     @cached_property
     def _initial_fields(self) -> dict[str, Any]:
@@ -293,18 +299,18 @@ class Toolbox:
             if unknown:
                 raise ToolError(f"there is no field {shorten(unknown[0])!r} to inject", fields=list(data))
             payload.update({name: data[name] for name in inject_task_fields})
-        if self._runner is None:
+        if self._services.runner is None:
             raise ToolError("scripts cannot be run here")
         self.scripts_run.append(f"{skill.name}/{script.relative_to(skill.root).as_posix()}")
-        outcome = await self._runner.run(script, dump(payload))
+        outcome = await self._services.runner.run(script, dump(payload))
         if not outcome.ok:
             raise ToolError(outcome.error or "the script failed without a message", script=script_path)
         return {"script": script_path, "output": outcome.output}
 
     async def _run_python(self, code: str) -> dict[str, Any]:
-        if self._interpreter is None:
+        if self._services.interpreter is None:
             raise ToolError("code cannot be run here")
-        ran = await self._interpreter.run(
+        ran = await self._services.interpreter.run(
             code, {"task": self._visible_fields}, self._files, reversed(self._loaded.values())
         )
         self._files = ran.files

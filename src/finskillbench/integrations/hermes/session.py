@@ -8,7 +8,6 @@ serves calls of benchmark tools in this process.
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -87,10 +86,7 @@ class HermesSession:
         try:
             ended, failure = await self._conversation.outcome(pool.play(self.state.mounted, self, self._ended))
             self._close_record()
-            busy = math.fsum(call.seconds for call in state.calls) + math.fsum(
-                record.seconds for record in state.records
-            )
-            return state.trace(ended, failure, turns=len(state.calls), busy=busy)
+            return state.trace(ended, failure, turns=len(state.calls), busy=state.busy_seconds)
         finally:
             if self._model_call is not None:
                 self._model_call.cancel()
@@ -194,11 +190,8 @@ class HermesSession:
         """Return the call as generated, which preserves the digits of numbers, unless Hermes has repaired it."""
         for generated in self._conversation.turn.tool_calls:
             if generated.id == call.id:
-                return (
-                    generated
-                    if generated.name == call.name and same_json(generated.arguments, call.arguments)
-                    else call
-                )
+                same = generated.name == call.name and same_json(generated.arguments, call.arguments)
+                return generated if same else call
         raise InternalError(f"Hermes calls {call.name[:80]!r}, which its model did not request")
 
     def _skill_outcome(self, name: str, text: str) -> CallOutcome:

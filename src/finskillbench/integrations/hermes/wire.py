@@ -93,9 +93,8 @@ class ExpectedRequest:
         for message in request.messages:
             if message.role == "tool" and results.get(message.tool_call_id or "", message.content) != message.content:
                 _deviates(f"has changed the result of the call {message.tool_call_id}")
-        offered = tuple(
-            ToolSpec(each.function.name, each.function.description, each.function.parameters) for each in request.tools
-        )
+        functions = [each.function for each in request.tools]
+        offered = tuple(ToolSpec(each.name, each.description, each.parameters) for each in functions)
         self._check_tools(offered)
         return offered
 

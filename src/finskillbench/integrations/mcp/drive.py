@@ -38,7 +38,7 @@ from finskillbench.integrations.mcp.episode_server import (
     prompt_text,
 )
 from finskillbench.redaction import logger, redactor_of_process
-from finskillbench.runs.execute.run import DEFAULT_CONDITIONS, RunResult, run
+from finskillbench.runs.execute.run import RunResult, run
 
 KEPT_CHARS = 65_536
 """Maximum length of the recorded output; its end is kept."""
@@ -313,8 +313,6 @@ def drive_agent(
     edition: Edition,
     command: str,
     name: str,
-    conditions: Sequence[str] = DEFAULT_CONDITIONS,
-    subtasks: Sequence[str] | None = None,
     *,
     seconds: float = SECONDS,
     calls: int = CALLS,
@@ -343,12 +341,4 @@ def drive_agent(
         raise InputError(f"--max-cost needs {USAGE_FILE} in --agent-command, where the agent writes its usage")
     with watching() as watch:
         agent = Agent(name, Command(command_line, watch), seconds, calls, HARNESS, reports_cost)
-        return run(
-            edition,
-            conditions=conditions,
-            subtasks=subtasks,
-            agents=[agent],
-            max_concurrency=max_concurrency,
-            max_cost=max_cost,
-            **options,
-        )
+        return run(edition, agents=[agent], max_concurrency=max_concurrency, max_cost=max_cost, **options)

@@ -8,7 +8,7 @@ import socket
 from collections.abc import AsyncGenerator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError, ProviderError
@@ -22,7 +22,6 @@ from finskillbench.integrations.mcp.episode_server import (
     on_loopback,
     serve_lines,
 )
-from finskillbench.runs.execute.progress import Progress
 from finskillbench.runs.execute.run import RunResult, run
 
 NAME = "mcp/client"
@@ -98,9 +97,8 @@ def serve_episode(
     port: int | None = None,
     seconds: float = SECONDS,
     calls: int = CALLS,
-    out: Path,
     announce: Callable[[str], None] = print,
-    progress: Progress | None = None,
+    **options: Any,
 ) -> RunResult:
     """Serve one episode until its answer is in, its client disconnects or its limits are reached; add its row to the
     run.
@@ -112,6 +110,7 @@ def serve_episode(
     port : loopback port for streamable HTTP, 0 for a free one; None: standard input and output.
     seconds, calls : limits of the episode; beyond them it ends without an answer.
     announce : called with the address, under HTTP.
+    options : of `finskillbench.runs.execute.run.run`; `out` is required.
 
     Raises
     ------
@@ -129,9 +128,8 @@ def serve_episode(
             conditions=[condition],
             agents=[Agent(name, _ClientAgent(listener, announce), seconds, calls, HARNESS)],
             tasks=[task_id],
-            out=out,
-            progress=progress,
+            **options,
         )
     if not result.ran and not result.stopped:
-        raise InputError(f"{task_id} is already finished in {out}; choose another --out")
+        raise InputError(f"{task_id} is already finished in {result.folder}; choose another --out")
     return result

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from finskillbench.cli.display import console
 from finskillbench.cli.options.kinds import Limit, Sample, Subtasks, Suite, part_of
@@ -31,17 +32,15 @@ Examples:
 # Longer than a screen: each option is a parameter with its help text.
 @EXPORT_TASKS.command(epilog=EXPORT_TASKS_EXAMPLE)
 def export_tasks_command(
-    edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to make, with one folder for each episode.")],
+    edition: Annotated[Path, Argument(help="Folder of the edition.")],
+    out: Annotated[Path, Argument(metavar="OUT", help="Folder to make, with one folder for each episode.")],
     condition: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="no_skill, curated, docs_only or placebo. Default: that of --skills, or no_skill."
-        ),
+        Option(metavar="NAME", help="no_skill, curated, docs_only or placebo. Default: that of --skills, or no_skill."),
     ] = None,
     skills: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME=DIR",
             help="Your folder of skills as the condition skill:NAME; NAME+=DIR adds it to the curated ones.",
         ),
@@ -51,11 +50,11 @@ def export_tasks_command(
     limit: Limit = None,
     sample: Sample = None,
     layout: Annotated[
-        Layout, typer.Option("--format", help="Plain folders, or tasks for `harbor run -p OUT`.")
+        Layout, Option("--format", help="Plain folders, or tasks for `harbor run -p OUT`.")
     ] = Layout.FOLDERS,
     image: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME", help="Base image of Harbor tasks; for our scripts one that has finskillbench installed."
         ),
     ] = None,
@@ -69,6 +68,7 @@ def export_tasks_command(
     from finskillbench.errors import InputError
     from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX, parse_skills
     from finskillbench.integrations.task_files.write import ANSWER, check_task_export, export_tasks
+    from finskillbench.runs.config import EpisodeSelection
 
     user_skills = parse_skills([] if skills is None else [skills])
     if user_skills and condition is not None:
@@ -82,10 +82,8 @@ def export_tasks_command(
             loaded,
             out,
             arm,
-            subtask or None,
+            chosen=EpisodeSelection(subtasks=subtask or None, limit=limit, sample=sample),
             skills=user_skills,
-            limit=limit,
-            sample=sample,
             layout=layout,
             image=image,
             progress=lambda done, total: progress("writing episodes", done, total),
@@ -109,16 +107,14 @@ Examples:
 
 @SCORE.command(epilog=SCORE_EXAMPLE)
 def score_submissions(
-    edition: Annotated[Path, typer.Argument(help="Folder of the edition.")],
+    edition: Annotated[Path, Argument(help="Folder of the edition.")],
     submissions: Annotated[
         Path,
-        typer.Argument(
-            help='JSON lines {"task_id": ..., "answer": "<text>" or null}, or a folder made by export-tasks.'
-        ),
+        Argument(help='JSON lines {"task_id": ..., "answer": "<text>" or null}, or a folder made by export-tasks.'),
     ],
     out: Annotated[
         Path,
-        typer.Option(
+        Option(
             "--out",
             parser=console.out_path,
             metavar="PATH",
@@ -127,13 +123,13 @@ def score_submissions(
     ],
     model: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="NAME",
             help="Model name of exported tasks in rows. Default: the folder's name, or the name from Harbor.",
         ),
     ] = None,
     jobs: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of the Harbor job that ran the exported tasks.")
+        Path | None, Option(metavar="DIR", help="Folder of the Harbor job that ran the exported tasks.")
     ] = None,
 ) -> None:
     """Score submitted answers under every profile.

@@ -36,6 +36,7 @@ from finskillbench.harness.prompts.compose import task_prompt
 from finskillbench.harness.skills.loader import SKILL_FILE, SkillPackage
 from finskillbench.harness.skills.user_skills import SkillFolder, read_user_skills
 from finskillbench.integrations.task_files import Layout
+from finskillbench.runs.config import EpisodeSelection
 from finskillbench.runs.plan.items import choose_episodes
 from finskillbench.runs.store.version import file_name
 
@@ -194,11 +195,9 @@ def export_tasks(
     edition: Edition,
     out: Path,
     condition: str = Condition.NO_SKILL.value,
-    subtasks: Sequence[str] | None = None,
     *,
+    chosen: EpisodeSelection = EpisodeSelection(),  # noqa: B008 - immutable
     skills: Mapping[str, SkillFolder | Path | str] = MappingProxyType({}),
-    limit: int | None = None,
-    sample: int | None = None,
     layout: Layout = Layout.FOLDERS,
     image: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -212,9 +211,8 @@ def export_tasks(
     edition : with or without its truth, which is not exported.
     out : a new folder.
     condition : one that offers documents or scripts, or nothing.
-    subtasks : names; None selects all but interactive subtasks.
+    chosen : subtasks, limit and sample; without subtasks all but interactive ones. Other fields are not read.
     skills : skill folders by NAME, for the condition `skill:NAME`.
-    limit, sample : as for `finskillbench.runs.plan.items.choose_episodes`.
     layout : layout of a folder.
     image : base image of Harbor tasks; with scripts of skills one that has finskillbench.
     progress : called with the number of written episodes and their total.
@@ -226,7 +224,7 @@ def export_tasks(
     EditionError : the panels cannot be read.
     """
     mounted, image = check_task_export(condition, skills, layout, image)
-    episodes = choose_episodes(edition.episodes(_foldable(edition, subtasks)), limit, sample)
+    episodes = choose_episodes(edition.episodes(_foldable(edition, chosen.subtasks)), chosen.limit, chosen.sample)
     tasks = _folders(episodes)
     offered = {domain: mounted.for_domain(domain) for domain in sorted({episode.skill for episode in episodes})}
     mounts = {domain: each.digest for domain, each in offered.items()}

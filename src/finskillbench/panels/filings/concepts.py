@@ -134,9 +134,7 @@ def _ties(raw: pl.DataFrame) -> pl.DataFrame:
         adding_up(itemised, "cost_of_revenue", "sga", "rnd", "operating_income"),
         adding_up(total, "costs_and_expenses", "operating_income"),
     ]
-    names = [
-        (one, metric) for one in tied for metric in ("revenue", "cost_of_revenue") if f"{metric}_tag" in one.columns
-    ]
+    names = [(one, key) for one in tied for key in ("revenue", "cost_of_revenue") if f"{key}_tag" in one.columns]
     return pl.concat(
         one.select(*_FILING, pl.lit(metric).alias("metric"), pl.col(f"{metric}_tag").alias("tag"))
         for one, metric in names

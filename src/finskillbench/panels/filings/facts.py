@@ -128,9 +128,8 @@ def canonical_facts(companies: Mapping[str, EdgarFacts], notes: list[str]) -> pl
         notes.append(f"{symbol}: {count} figures in {unit} where {wanted} is expected: left out.")
     raw = raw.filter(pl.col("unit") == pl.col("wanted"))
     kindred = pl.col("start").is_null() == pl.col("instant")
-    for symbol, metric, count in (
-        raw.filter(~kindred).group_by("symbol", "metric").len().sort("symbol", "metric").iter_rows()
-    ):
+    left_out = raw.filter(~kindred).group_by("symbol", "metric").len().sort("symbol", "metric")
+    for symbol, metric, count in left_out.iter_rows():
         notes.append(f"{symbol}: {count} figures of {metric} over the wrong kind of period: left out.")
     raw = raw.filter(kindred)
     none = ((pl.col("wanted") == "shares") | pl.col("metric").is_in(_POSITIVE)) & (pl.col("value") <= 0)

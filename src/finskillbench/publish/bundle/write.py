@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -169,11 +169,7 @@ def _submissions(
         if trajectory.item != row.item or row.answer_digest != _digest(trace.answer):
             raise InputError(f"{path}: does not belong to the judged episode; restore it or run the episode again")
         answer = AnswerRecord(
-            model=row.model,
-            arguments=row.arguments,
-            condition=row.condition,
-            task_id=row.task_id,
-            run_idx=row.run_idx,
+            **asdict(row.item),
             ended=trace.ended,
             answer=trace.answer,
             record=msgspec.Raw(msgspec.json.encode(trace.record)),

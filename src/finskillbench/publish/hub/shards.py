@@ -115,12 +115,8 @@ def _write(
 
 def _schema(columns: Sequence[HubColumn], digest: str) -> Any:
     arrow = cast("Any", pa)
-    kinds = {
-        "text": arrow.string(),
-        "json": arrow.string(),
-        "date": arrow.date32(),
-        "texts": arrow.list_(arrow.string()),
-    }
+    text = arrow.string()
+    kinds = {"text": text, "json": text, "date": arrow.date32(), "texts": arrow.list_(text)}
     fields = [arrow.field(each.name, kinds[each.kind], metadata={"meaning": each.meaning}) for each in columns]
     return arrow.schema(fields, metadata={"canary": CANARY, "edition": digest})
 

@@ -14,19 +14,8 @@ from finskillbench.domains import subtask_named
 from finskillbench.episode import Profile
 from finskillbench.harness.models import ModelKey
 from finskillbench.publish.leaderboard.gather import JudgedSubmissions, LeaderboardEntry, list_entries
-from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
-from finskillbench.reports.tables.common import (
-    MARKS,
-    NO_SKILL_MARK,
-    NOTHING,
-    PAIRED,
-    available_marks,
-    gaps,
-    gaps_of,
-    headline_only,
-    means,
-    slug,
-)
+from finskillbench.reports.tables import common
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, columns_of
 from finskillbench.reports.tables.scores.models import endings
 from finskillbench.runs.store.rows import to_frame
 
@@ -34,16 +23,16 @@ from finskillbench.runs.store.rows import to_frame
 def programs_table(results: Results) -> Table | None:
     """Return the scores of the programs that serve as floor, ceiling and reference; None if none was run."""
     columns = (
-        Column("stands_for", "Role"),
-        Column("program", "Program"),
-        Column("condition", "Condition"),
+        *columns_of(Kind.TEXT, stands_for="Role", program="Program", condition="Condition"),
         Column("score", "Score", Kind.SCORE, interval=True),
         Column("episodes", "Episodes", Kind.COUNT),
     )
     rows: list[tuple[Cell, ...]] = []
-    for mark in available_marks(results, (MARKS[2], NO_SKILL_MARK, MARKS[1], MARKS[0], NOTHING)):
+    for mark in common.available_marks(
+        results, (common.MARKS[2], common.NO_SKILL_MARK, common.MARKS[1], common.MARKS[0], common.NOTHING)
+    ):
         episodes = results.episodes.filter(pl.col("model") == mark.model, pl.col("condition") == mark.condition)
-        if score := gaps_of(headline_only(episodes), value="score").get(()):
+        if score := common.gaps_of(common.headline_only(episodes), value="score").get(()):
             rows.append((mark.title, mark.model, mark.condition, score.estimate, score.pairs))
     if not rows:
         return None
@@ -54,9 +43,12 @@ def programs_table(results: Results) -> Table | None:
 def by_subtask(results: Results, condition: str, table: str, ranked: Sequence[str]) -> Table:
     """Return the mean of each entry by subtask under a condition; `table` is the suffix of the table's name."""
     scored = results.episodes.filter("headline", pl.col("condition") == condition)
-    found = means(scored, ("model", "sub_task"))
+    found = common.means(scored, ("model", "sub_task"))
     names = [name for name in results.sub_tasks if subtask_named(name).headline]
-    columns = (Column("model", "Model"), *(Column(slug(name), name.replace("_", " "), Kind.SCORE) for name in names))
+    columns = (
+        Column("model", "Model"),
+        *(Column(common.slug(name), name.replace("_", " "), Kind.SCORE) for name in names),
+    )
     rows: list[tuple[Cell, ...]] = []
     for model in ranked:
         each = [found.get((model, name)) for name in names]
@@ -67,11 +59,9 @@ def by_subtask(results: Results, condition: str, table: str, ranked: Sequence[st
 def partial_table(results: Results, entries: Mapping[str, LeaderboardEntry]) -> Table:
     """Return the scores of entries with missing episodes, by model and condition."""
     scored = results.episodes.filter("headline", pl.col("model").is_in(list(entries)))
-    found = means(scored, ("model", "condition"))
+    found = common.means(scored, ("model", "condition"))
     columns = (
-        Column("model", "Model"),
-        Column("submitter", "Submitted by"),
-        Column("condition", "Condition"),
+        *columns_of(Kind.TEXT, model="Model", submitter="Submitted by", condition="Condition"),
         Column("score", "Score", Kind.SCORE),
         Column("episodes", "Episodes", Kind.COUNT),
         Column("reason", "Reason"),
@@ -153,7 +143,7 @@ def _names(conditions: Sequence[str]) -> dict[str, str]:
     """Return unique file names of conditions for their tables."""
     names: dict[str, str] = {}
     for condition in conditions:
-        name = slug(condition)
+        name = common.slug(condition)
         while name in names.values():
             name += "_"
         names[condition] = name
@@ -163,7 +153,7 @@ def _names(conditions: Sequence[str]) -> dict[str, str]:
 def _ranked(results: Results, condition: str, entries: Mapping[str, LeaderboardEntry]) -> list[str]:
     """Return the entries with a score under a condition, highest mean first."""
     scored = results.episodes.filter("headline", pl.col("condition") == condition)
-    found = means(scored.filter(pl.col("model").is_in(list(entries))), ("model",))
+    found = common.means(scored.filter(pl.col("model").is_in(list(entries))), ("model",))
     return [model for (model,), _ in sorted(found.items(), key=lambda each: (-each[1].value, each[0]))]
 
 
@@ -176,15 +166,13 @@ def _ranking(
     pair_tests: pl.DataFrame,
 ) -> Table:
     scored = results.episodes.filter("headline", pl.col("condition") == condition)
-    score = gaps_of(scored.filter(pl.col("model").is_in(list(ranked))), ("model",), value="score")
+    score = common.gaps_of(scored.filter(pl.col("model").is_in(list(ranked))), ("model",), value="score")
     compared = Comparison(condition, REFERENCE) in results.comparisons
-    gain = gaps(results, Comparison(condition, REFERENCE), ("model",)) if compared else {}
+    gain = common.gaps(results, Comparison(condition, REFERENCE), ("model",)) if compared else {}
     planned = results.rows.filter("headline", pl.col("condition") == condition)
     answered, _ = endings(planned.filter(pl.col("model").is_in(list(ranked))))
     columns = (
-        Column("place", "Place"),
-        Column("model", "Model"),
-        Column("submitter", "Submitted by"),
+        *columns_of(Kind.TEXT, place="Place", model="Model", submitter="Submitted by"),
         Column("score", "Score", Kind.SCORE, interval=True),
         *([Column("gain", f"Gain over {REFERENCE}", Kind.DIFFERENCE, interval=True)] if compared else []),
         *([Column("gain_pairs", "Episodes of the gain", Kind.COUNT)] if compared else []),
@@ -192,8 +180,7 @@ def _ranking(
         Column("answered", "Answered", Kind.SHARE),
         Column("cost_usd", "Cost, USD", Kind.NUMBER, unit="US dollars"),
         Column("tokens", "Tokens an episode", Kind.NUMBER, digits=0),
-        Column("after_cutoff", "After its cut-off"),
-        Column("signed", "Signed"),
+        *columns_of(Kind.TEXT, after_cutoff="After its cut-off", signed="Signed"),
     )
     rows: list[tuple[Cell, ...]] = []
     for place in rank_ranges(ranked, pair_tests):
@@ -216,7 +203,7 @@ def _ranking(
             )
         )
     columns, rows = _drop_empty_columns(columns, rows)
-    notes = (_PLACES, *([PAIRED] if compared or pair_tests.height else []), _CLAIMED, *_repeats(results))
+    notes = (_PLACES, *([common.PAIRED] if compared or pair_tests.height else []), _CLAIMED, *_repeats(results))
     title = f"Under {condition}, profile {results.profile}"
     return Table(f"ranking_{name}", title, columns, tuple(rows), notes)
 
@@ -255,13 +242,10 @@ def _repeats(results: Results) -> list[str]:
 
 def _pairs(condition: str, name: str, pair_tests: pl.DataFrame) -> Table:
     columns = (
-        Column("a", "A"),
-        Column("b", "B"),
+        *columns_of(Kind.TEXT, a="A", b="B"),
         Column("difference", "A - B", Kind.DIFFERENCE, interval=True),
-        Column("pairs", "Episodes", Kind.COUNT),
-        Column("clusters", "Clusters", Kind.COUNT),
-        Column("p", "p", Kind.NUMBER, digits=4),
-        Column("p_holm", "p, Holm", Kind.NUMBER, digits=4),
+        *columns_of(Kind.COUNT, pairs="Episodes", clusters="Clusters"),
+        *columns_of(Kind.NUMBER, digits=4, p="p", p_holm="p, Holm"),
     )
     rows = tuple(
         (
@@ -273,4 +257,4 @@ def _pairs(condition: str, name: str, pair_tests: pl.DataFrame) -> Table:
         for line in pair_tests.iter_rows(named=True)
         if line["mean"] is not None
     )
-    return Table(f"pairs_{name}", f"Pairs of entries under {condition}", columns, rows, (PAIRED, _TESTED))
+    return Table(f"pairs_{name}", f"Pairs of entries under {condition}", columns, rows, (common.PAIRED, _TESTED))

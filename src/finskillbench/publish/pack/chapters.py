@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from finskillbench.analysis.results import Results, distinct_values
+from finskillbench.analysis.results import Results, distinct_values, entries_of, frame_of_names
 from finskillbench.domains import domains
 from finskillbench.edition import Edition
 from finskillbench.edition.checks.catalog import WHOLE, CheckReport, checks_of, names_of_audits
 from finskillbench.errors import FinSkillBenchError
 from finskillbench.findings import Check, CheckState
-from finskillbench.harness.models import ModelKey, labels
+from finskillbench.harness.models import labels
 from finskillbench.reports.compare.gates import OF_ROWS, ThresholdMeasure, ThresholdResult
 from finskillbench.reports.read import RunRows
-from finskillbench.reports.tables.base import Cell, Column, Kind, Table
+from finskillbench.reports.tables.base import Cell, Column, Kind, Table, columns_of
 from finskillbench.reports.tables.common import hosted_models, table_from_frame
 from finskillbench.reports.tables.episodes.endings import failures_table, incidents_table, status_table
 from finskillbench.runs.postprocess.failures import failures_of
@@ -95,20 +95,14 @@ def criteria_chapter(judged: Sequence[ThresholdResult] | None) -> Chapter:
         for each in judged
     )
     columns = (
-        Column("part", "Part"),
-        Column("model", "Model"),
-        Column("condition", "Condition"),
-        Column("measure", "Measure"),
-        Column("limit", "Limit", Kind.NUMBER, digits=4),
-        Column("value", "Measured", Kind.NUMBER, digits=4),
-        Column("outcome", "Outcome"),
-        Column("remark", "Remark"),
+        *columns_of(Kind.TEXT, part="Part", model="Model", condition="Condition", measure="Measure"),
+        *columns_of(Kind.NUMBER, digits=4, limit="Limit", value="Measured"),
+        *columns_of(Kind.TEXT, outcome="Outcome", remark="Remark"),
     )
     population = "episodes (means, bounds) or rows (shares) of the part, model and condition; unit: fraction, 0 to 1"
     table = Table("criteria", "", columns, rows)
-    return Chapter(
-        "criteria", "Acceptance criteria", (paragraph,), tables=captioned(table, "Criteria and outcomes", population)
-    )
+    tables = captioned(table, "Criteria and outcomes", population)
+    return Chapter("criteria", "Acceptance criteria", (paragraph,), tables=tables)
 
 
 def criteria_met(judged: Sequence[ThresholdResult] | None) -> str:
@@ -150,11 +144,8 @@ class EditionReport:
     @property
     def checks(self) -> tuple[Check, ...]:
         """Return the checks that were run, without skipped ones."""
-        return (
-            tuple(check for check in self.supplied.checks if check.state is not CheckState.SKIP)
-            if self.supplied
-            else ()
-        )
+        supplied = self.supplied.checks if self.supplied else ()
+        return tuple(check for check in supplied if check.state is not CheckState.SKIP)
 
     @property
     def left_out(self) -> list[str]:
@@ -240,9 +231,7 @@ def _states(reports: Sequence[EditionReport]) -> Table:
     )
     columns = (
         Column("report", "Report"),
-        Column("applicable", "Applicable", Kind.COUNT),
-        Column("run", "Run", Kind.COUNT),
-        Column("not_run", "Not run", Kind.COUNT),
+        *columns_of(Kind.COUNT, applicable="Applicable", run="Run", not_run="Not run"),
         *(Column(state.value.lower(), title, Kind.COUNT) for state, title in states.items()),
     )
     return Table("states", "", columns, rows)
@@ -252,9 +241,7 @@ def _checked(report: EditionReport) -> Table | None:
     checks = report.supplied.checks if report.supplied else ()
     rows = tuple((each.domain, each.name, each.state.value, len(each.findings), _figures(each)) for each in checks)
     columns = (
-        Column("domain", "Domain"),
-        Column("check", "Check"),
-        Column("state", "State"),
+        *columns_of(Kind.TEXT, domain="Domain", check="Check", state="State"),
         Column("findings", "Findings and warnings", Kind.COUNT),
         Column("figures", "Figures"),
     )
@@ -278,13 +265,9 @@ def _gravest(reports: Sequence[EditionReport]) -> Table:
         for worst in sorted(check.findings, key=lambda each: each.state is not CheckState.FAIL)[:1]
     )
     columns = (
-        Column("state", "State"),
-        Column("report", "Report"),
-        Column("check", "Check"),
+        *columns_of(Kind.TEXT, state="State", report="Report", check="Check"),
         Column("findings", "Findings", Kind.COUNT),
-        Column("where", "Location of the gravest"),
-        Column("field", "Field"),
-        Column("evidence", "Evidence"),
+        *columns_of(Kind.TEXT, where="Location of the gravest", field="Field", evidence="Evidence"),
     )
     return Table("findings", "", columns, rows)
 
@@ -331,26 +314,17 @@ def failures_chapter(results: Results, runs: Sequence[RunRows], rows: pl.DataFra
 
 
 def _hosted_model_failures(results: Results, rows: pl.DataFrame, causes: pl.DataFrame) -> pl.DataFrame:
-    entries = [ModelKey(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
-    names = {entry: name for entry, name in labels(entries).items() if name in hosted_models(results)}
-    named = pl.DataFrame(
-        [(entry.model, entry.arguments, name) for entry, name in names.items()],
-        schema={"model": pl.String, "arguments": pl.String, "name": pl.String},
-        orient="row",
-    )
-    return causes.join(named, on=["model", "arguments"], how="inner", maintain_order="left")
+    hosted = hosted_models(results)
+    names = {entry: name for entry, name in labels(entries_of(rows)).items() if name in hosted}
+    return causes.join(frame_of_names(names), on=["model", "arguments"], how="inner", maintain_order="left")
 
 
 def _examples(causes: pl.DataFrame) -> Table:
     """Return the row with the lowest score of each cause, with its evidence."""
-    lowest = causes.sort("score", nulls_last=False, maintain_order=True).unique(
-        "cause", keep="first", maintain_order=True
-    )
+    ordered = causes.sort("score", nulls_last=False, maintain_order=True)
+    lowest = ordered.unique("cause", keep="first", maintain_order=True)
     columns = (
-        Column("cause", "Cause"),
-        Column("model", "Model"),
-        Column("condition", "Condition"),
-        Column("task_id", "Task"),
+        *columns_of(Kind.TEXT, cause="Cause", model="Model", condition="Condition", task_id="Task"),
         Column("run_idx", "Repeat", Kind.COUNT),
         Column("score", "Score", Kind.SCORE),
         Column("evidence", "Evidence"),

@@ -11,21 +11,8 @@ from finskillbench.analysis.intervals import Method, Weighting, estimate_means
 from finskillbench.analysis.results import CURATED, Results, collect, pairs, verdict_coverage
 from finskillbench.episode import Profile
 from finskillbench.publish.pack.chapters import Chapter, captioned
-from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
-from finskillbench.reports.tables.common import (
-    CONDITION,
-    HARNESS,
-    MODEL,
-    Scope,
-    compared,
-    every_subtask,
-    headline_only,
-    hosted_models,
-    order_of,
-    slug,
-    table_from_frame,
-    without_baselines,
-)
+from finskillbench.reports.tables import common
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, columns_of
 from finskillbench.reports.tables.episodes.conduct import repeats_table
 from finskillbench.reports.tables.scores.models import significance_table
 from finskillbench.reports.tables.scores.overview import floors_table
@@ -61,7 +48,7 @@ _P = (
 
 def mean_scores(results: Results) -> pl.DataFrame:
     """Return `verdict_coverage` and mean score by model, harness and condition; groups without a score have nulls."""
-    chosen = without_baselines(results)
+    chosen = common.without_baselines(results)
     means = estimate_means(chosen.episodes, "score", GROUP)
     groups = verdict_coverage(chosen, GROUP).drop("mean").join(means, on=GROUP, how="left", maintain_order="left")
     return groups.with_columns(pl.col("pairs", "clusters").fill_null(0))
@@ -76,12 +63,12 @@ def results_chapter(results: Results) -> Chapter:
         "end at the limits of the scale. No interval is stated (n/a) for fewer than three clusters, or where scores "
         "vary too little.",
     )
-    by_subtask = _by(results, "sub_task", every_subtask)
+    by_subtask = _by(results, "sub_task", common.every_subtask)
     few = sum(isinstance(each, int) and each < FEWEST_CLUSTERS for each in by_subtask.column("clusters"))
     marked = f"{few} of {len(by_subtask.rows)} subtasks have fewer than {FEWEST_CLUSTERS} clusters: read with caution."
     tables = (
         *captioned(_summary(results), "Headline score by model and condition", HEADLINE_SCORES, _BOUNDS),
-        *captioned(_by(results, "domain", headline_only), "Mean score by domain", _POOLED),
+        *captioned(_by(results, "domain", common.headline_only), "Mean score by domain", _POOLED),
         *captioned(
             by_subtask, "Mean score by subtask", _POOLED.replace("the headline subtasks", "each subtask"), marked
         ),
@@ -98,38 +85,35 @@ def results_chapter(results: Results) -> Chapter:
 
 def _summary(results: Results) -> Table:
     columns = (
-        *(MODEL, HARNESS, CONDITION),
+        *(common.MODEL, common.HARNESS, common.CONDITION),
         Column("mean", "Mean score, 95 % interval", Kind.SCORE, interval=True),
-        Column("worst", "Worst", Kind.SCORE),
-        Column("best", "Best", Kind.SCORE),
-        Column("pairs", "Episodes", Kind.COUNT),
-        Column("clusters", "Clusters", Kind.COUNT),
+        *columns_of(Kind.SCORE, worst="Worst", best="Best"),
+        *columns_of(Kind.COUNT, pairs="Episodes", clusters="Clusters"),
         Column("effective_clusters", "Effective clusters", Kind.NUMBER, digits=1),
         Column("rows", "Rows", Kind.COUNT),
         Column("share", "Rows with a verdict", Kind.SHARE),
     )
-    return table_from_frame("summary", "", mean_scores(results), columns, ())
+    return common.table_from_frame("summary", "", mean_scores(results), columns, ())
 
 
-def _by(results: Results, by: str, scope: Scope) -> Table:
+def _by(results: Results, by: str, scope: common.Scope) -> Table:
     """Return mean scores of the models under validation by domain or subtask, with a column per condition."""
-    episodes = compared(results, results.episodes, scope)
+    episodes = common.compared(results, results.episodes, scope)
     means: dict[tuple[str, str], Estimate] = {}
     for line in estimate_means(episodes, "score", [by, "condition"]).iter_rows(named=True):
         means[line[by], line["condition"]] = Estimate(line["mean"], line["low"], line["high"])
     sizes = {name: (part["episode"].n_unique(), part["cluster"].n_unique()) for (name,), part in episodes.group_by(by)}
     columns = (
         Column(by, {"domain": "Domain", "sub_task": "Subtask"}[by]),
-        Column("episodes", "Episodes", Kind.COUNT),
-        Column("clusters", "Clusters", Kind.COUNT),
+        *columns_of(Kind.COUNT, episodes="Episodes", clusters="Clusters"),
         *(
-            Column(f"mean_{slug(name)}", f"{name}, 95 % interval", Kind.SCORE, interval=True)
+            Column(f"mean_{common.slug(name)}", f"{name}, 95 % interval", Kind.SCORE, interval=True)
             for name in results.conditions
         ),
     )
     rows = tuple(
         (name, *sizes[name], *(means.get((name, condition)) for condition in results.conditions))
-        for name in order_of(results, by)
+        for name in common.order_of(results, by)
         if name in sizes
     )
     return Table(f"by_{by}", "", columns, rows)
@@ -137,7 +121,7 @@ def _by(results: Results, by: str, scope: Scope) -> Table:
 
 def _resources(results: Results) -> Table:
     """Return means over the rows that report a quantity, with their share."""
-    rows = compared(results, results.rows).filter(~pl.col("failed"))
+    rows = common.compared(results, results.rows).filter(~pl.col("failed"))
     absent = {*_TAKEN, "total_output_tokens"} - {*rows.columns}
     rows = rows.with_columns(**{name: pl.lit(None, pl.Float64) for name in absent}).with_columns(
         total_input_tokens=pl.col("total_input_tokens") + pl.col("total_output_tokens")
@@ -152,7 +136,7 @@ def _resources(results: Results) -> Table:
         for (model, condition), part in rows.group_by("model", "condition", maintain_order=True)
     ]
     columns = (
-        *(MODEL, CONDITION),
+        *(common.MODEL, common.CONDITION),
         Column("rows", "Rows", Kind.COUNT),
         *(Column(name, f"{title} (rows reporting it)") for name, (title, _) in _TAKEN.items()),
     )
@@ -206,13 +190,13 @@ def _profiles(rows: pl.DataFrame, results: Results) -> Table:
     lines: list[tuple[Cell, ...]] = []
     for profile in Profile:
         of = results if profile is results.profile else collect(rows, profile, results.excluded)
-        means = estimate_means(compared(of, of.episodes), "score", ["condition"], bounds=(0.0, 1.0))
+        means = estimate_means(common.compared(of, of.episodes), "score", ["condition"], bounds=(0.0, 1.0))
         for line in means.iter_rows(named=True):
             score = Estimate(line["mean"], line["low"], line["high"])
             lines.append((profile.value, line["condition"], line["pairs"], score))
     columns = (
         Column("profile", "Profile"),
-        CONDITION,
+        common.CONDITION,
         Column("episodes", "Episodes", Kind.COUNT),
         Column("mean", "Mean score, 95 % interval", Kind.SCORE, interval=True),
     )
@@ -221,8 +205,7 @@ def _profiles(rows: pl.DataFrame, results: Results) -> Table:
 
 def _differences(rows: pl.DataFrame, results: Results) -> Table:
     columns = (
-        Column("choice", "Choice"),
-        Column("comparison", "Comparison"),
+        *columns_of(Kind.TEXT, choice="Choice", comparison="Comparison"),
         Column("difference", "Difference, 95 % interval", Kind.DIFFERENCE, interval=True),
         Column("pairs", "Pairs", Kind.COUNT),
     )
@@ -230,7 +213,7 @@ def _differences(rows: pl.DataFrame, results: Results) -> Table:
         (choice, f"{comparison.treated} - {comparison.reference}", *figures)
         for choice, of, method, weighting in _choices(rows, results)
         for comparison in of.comparisons
-        for figures in _figures(compared(of, pairs(of, comparison)), method, weighting)
+        for figures in _figures(common.compared(of, pairs(of, comparison)), method, weighting)
     )
     return Table("choices", "", columns, tuple(lines))
 
@@ -240,7 +223,7 @@ def _choices(rows: pl.DataFrame, results: Results) -> Iterator[tuple[str, Result
     yield "equal weight of subtasks", results, Method.T, Weighting.MACRO
     yield "percentile bootstrap of clusters", results, Method.PERCENTILE, Weighting.MICRO
     yield "BCa bootstrap of clusters", results, Method.BCA, Weighting.MICRO
-    models = hosted_models(results)
+    models = common.hosted_models(results)
     for model in models if len(models) > 1 else ():
         without = collect(rows, results.profile, (*results.excluded, model))
         yield f"without {model}", without, Method.T, Weighting.MICRO
@@ -307,24 +290,20 @@ def challengers_chapter(results: Results, published: Results | None) -> Chapter:
 
 def _challenges_table(found: list[Challenge]) -> Table:
     columns = (
-        Column("model", "Model"),
-        Column("condition", "Condition"),
+        *columns_of(Kind.TEXT, model="Model", condition="Condition"),
         Column("kind", "Kind"),
         Column("challenger", "Challenger"),
         Column("difference", "Difference, 95 % interval", Kind.DIFFERENCE, interval=True),
-        Column("pairs", "Pairs", Kind.COUNT),
-        Column("clusters", "Clusters", Kind.COUNT),
+        *columns_of(Kind.COUNT, pairs="Pairs", clusters="Clusters"),
         Column("finding", "Finding"),
     )
     return Table("challengers", "", columns, tuple((*each, each.finding) for each in found))
 
 
 def _challenges(results: Results) -> Iterator[Challenge]:
-    models = hosted_models(results)
+    models = common.hosted_models(results)
     sides: dict[tuple[str, str], dict[str, pl.DataFrame]] = {}
-    for group, part in results.episodes.filter("headline").group_by(
-        "model", "harness", "condition", maintain_order=True
-    ):
+    for group, part in results.episodes.filter("headline").group_by(GROUP, maintain_order=True):
         model, harness, condition = map(str, group)
         sides.setdefault((model, harness), {})[condition] = part
     for entry, by_condition in sides.items():

@@ -17,7 +17,7 @@ from finskillbench.edition import Edition
 from finskillbench.publish.pack.chapters import Chapter, captioned, facts_table
 from finskillbench.reports.page.lineage import Lineage
 from finskillbench.reports.read import RunRows
-from finskillbench.reports.tables.base import Cell, Column, Kind, Table
+from finskillbench.reports.tables.base import Cell, Column, Kind, Table, columns_of
 from finskillbench.reports.tables.common import order_of
 
 REVIEWED = date(2026, 11, 26)
@@ -38,9 +38,7 @@ EXPECTATIONS = Table(
     "expectations",
     "Supervisory expectations and where they are addressed",
     (
-        Column("expectation", "Expectation"),
-        Column("us", "Topic of SR 26-2, OCC 2026-13"),
-        Column("uk", "SS1/23 principle"),
+        *columns_of(Kind.TEXT, expectation="Expectation", us="Topic of SR 26-2, OCC 2026-13", uk="SS1/23 principle"),
         Column("where", "In this pack"),
     ),
     (
@@ -148,14 +146,9 @@ def _inventory(results: Results) -> Table:
             )
         )
     columns = (
-        Column("model", "Model"),
-        Column("harness", "Harness"),
-        Column("provider", "Provider"),
-        Column("served", "Served as"),
-        Column("arguments", "Arguments"),
-        Column("conditions", "Conditions"),
-        Column("rows", "Rows", Kind.COUNT),
-        Column("repeats", "Most repeats", Kind.COUNT),
+        *columns_of(Kind.TEXT, model="Model", harness="Harness", provider="Provider", served="Served as"),
+        *columns_of(Kind.TEXT, arguments="Arguments", conditions="Conditions"),
+        *columns_of(Kind.COUNT, rows="Rows", repeats="Most repeats"),
         Column("days", "Dates"),
     )
     return Table("inventory", "", columns, tuple(rows))
@@ -184,12 +177,9 @@ def _episodes(results: Results) -> Table:
         for (name,), each in results.rows.group_by("sub_task", maintain_order=True)
     )
     columns = (
-        Column("domain", "Domain"),
-        Column("sub_task", "Subtask"),
-        Column("episodes", "Episodes", Kind.COUNT),
-        Column("clusters", "Clusters", Kind.COUNT),
-        Column("difficulty", "By difficulty"),
-        Column("headline", "In the headline"),
+        *columns_of(Kind.TEXT, domain="Domain", sub_task="Subtask"),
+        *columns_of(Kind.COUNT, episodes="Episodes", clusters="Clusters"),
+        *columns_of(Kind.TEXT, difficulty="By difficulty", headline="In the headline"),
     )
     return Table("episodes", "", columns, rows)
 

@@ -151,9 +151,7 @@ def _condition(rows: pl.DataFrame, threshold: Threshold) -> str:
 
 def _judge_scores(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[float | None, Outcome]:
     """Judge the mean or its lower bound, with unscored episodes counted as 0 as well."""
-    episodes = rows.group_by("episode", maintain_order=True).agg(
-        pl.col("score").mean(), pl.col("sub_task", "cluster").first()
-    )
+    episodes = rows.group_by("episode", maintain_order=True).agg(pl.mean("score"), pl.first("sub_task", "cluster"))
     known, absent, limit = episodes.drop_nulls("score"), episodes["score"].null_count(), threshold.limit
     if known.is_empty():
         return None, Outcome(False, f"{what}: none of {absent} episodes has a score")
@@ -197,6 +195,5 @@ def _judge_rows(what: str, rows: pl.DataFrame, threshold: Threshold) -> tuple[fl
 
 def gates_table(outcomes: Sequence[Outcome]) -> Table:
     columns = (Column("gate", "Gate"), Column("reason", "Reason"))
-    return Table(
-        "gates", "Gates", columns, tuple(("holds" if each.holds else "fails", each.reason) for each in outcomes)
-    )
+    rows = tuple(("holds" if each.holds else "fails", each.reason) for each in outcomes)
+    return Table("gates", "Gates", columns, rows)

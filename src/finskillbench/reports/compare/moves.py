@@ -13,8 +13,8 @@ from finskillbench.analysis.intervals import estimate_means
 from finskillbench.analysis.repeats import TOKEN_BUDGETS, SpendingMeasure, spending
 from finskillbench.analysis.results import Comparison, Results
 from finskillbench.analysis.savings import NEARLY, savings
-from finskillbench.reports.compare.paired import LEAST_CHANGE, RESOURCES, Paired
-from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
+from finskillbench.reports.compare.paired import LEAST_CHANGE, RESOURCES, TITLES, Paired
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, columns_of
 
 
 class Cut(StrEnum):
@@ -30,34 +30,18 @@ class Cut(StrEnum):
 
 DEFAULT_CUTS = (Cut.HEADLINE, Cut.DOMAIN, Cut.SUBTASK)
 _PARTS = {Cut.DOMAIN: "domain", Cut.SUBTASK: "sub_task", Cut.DIFFICULTY: "difficulty"}
-_TITLES = {"model": "Model", "harness": "Harness", "condition": "Condition"}
 _SCORES = (
-    Column("pairs", "Pairs", Kind.COUNT),
-    Column("only_a", "Only A", Kind.COUNT),
-    Column("only_b", "Only B", Kind.COUNT),
-    Column("a", "A", Kind.SCORE),
-    Column("b", "B", Kind.SCORE),
+    *columns_of(Kind.COUNT, pairs="Pairs", only_a="Only A", only_b="Only B"),
+    *columns_of(Kind.SCORE, a="A", b="B"),
     Column("difference", "B - A", Kind.DIFFERENCE, interval=True),
-    Column("better", "Better", Kind.COUNT),
-    Column("worse", "Worse", Kind.COUNT),
+    *columns_of(Kind.COUNT, better="Better", worse="Worse"),
 )
 _AMOUNTS = (
     Column("pairs", "Pairs", Kind.COUNT),
-    Column("a", "A", Kind.NUMBER),
-    Column("b", "B", Kind.NUMBER),
+    *columns_of(Kind.NUMBER, a="A", b="B"),
     Column("difference", "B - A", Kind.NUMBER, interval=True),
     Column("ratio", "B / A", Kind.NUMBER, digits=3),
 )
-_RESOURCE_TITLES = {
-    "turns": ("Turns", 1.0),
-    "tool_calls": ("Tool calls", 1.0),
-    "total_input_tokens": ("Input tokens", 1.0),
-    "total_output_tokens": ("Output tokens", 1.0),
-    "total_reasoning_tokens": ("Reasoning tokens", 1.0),
-    "latency_seconds": ("Latency (milliseconds)", 1e3),
-    "cost_usd": ("Cost (US dollars per 1,000 episodes)", 1e3),
-}
-"""Titles of `RESOURCES`, in units for which two decimals suffice."""
 
 
 def score_changes_table(paired: Paired, cuts: Sequence[Cut] = DEFAULT_CUTS) -> Table:
@@ -77,7 +61,7 @@ def score_changes_table(paired: Paired, cuts: Sequence[Cut] = DEFAULT_CUTS) -> T
             rows.append((cut.value, name, *group, *counts[:5], difference, *counts[5:]))
     columns = (Column("by", "By"), Column("part", "Part"), *key_columns(paired), *_SCORES)
     a, b = paired.sides.a.name, paired.sides.b.name
-    common = [f"{_TITLES[name]}: {value}." for name, value in paired.common.items() if name != "harness"]
+    common = [f"{TITLES[name]}: {value}." for name, value in paired.common.items() if name != "harness"]
     notes = (*common, *paired.sides.notes, _INTERVALS)
     return Table("moved", f"Scores on the same episodes: A is {a}, B is {b}", columns, tuple(rows), notes)
 
@@ -102,18 +86,17 @@ def readable_table(table: Table) -> Table:
     kept: list[int] = []
     for i, column in enumerate(table.columns):
         values = {row[i] for row in rows}
-        if column.name in _TITLES and len(values) == 1:
+        if column.name in TITLES and len(values) == 1:
             remarks.append(f"{column.title}: {values.pop()}.")
         elif column.name not in ("only_a", "only_b") or values - {0}:
             kept.append(i)
     columns = tuple(table.columns[i] for i in kept)
-    return Table(
-        table.name, table.title, columns, tuple(tuple(row[i] for i in kept) for row in rows), (*remarks, *table.notes)
-    )
+    cells = tuple(tuple(row[i] for i in kept) for row in rows)
+    return Table(table.name, table.title, columns, cells, (*remarks, *table.notes))
 
 
 def key_columns(paired: Paired) -> tuple[Column, ...]:
-    return tuple(Column(name, _TITLES[name]) for name in paired.shown)
+    return tuple(Column(name, TITLES[name]) for name in paired.shown)
 
 
 def _is_nothing(cell: Cell) -> bool:
@@ -127,8 +110,7 @@ def resource_changes_table(paired: Paired) -> Table:
     """
     rows: list[tuple[Cell, ...]] = []
     unknown: list[str] = []
-    for name in RESOURCES:
-        title, scale = _RESOURCE_TITLES[name]
+    for name, (title, scale) in RESOURCES.items():
         frame = paired.frame.with_columns(a=pl.col(f"a_{name}") * scale, b=pl.col(f"b_{name}") * scale)
         known = frame.filter(pl.col("a").is_not_null() & pl.col("b").is_not_null())
         if not known.select(pl.any_horizontal("a", "b").any()).item():
@@ -164,15 +146,9 @@ def _by(cut: Cut, paired: Paired) -> list[str]:
 def _scores(frame: pl.DataFrame, alone: pl.DataFrame, by: list[str]) -> Iterator[dict[str, Any]]:
     change = pl.col("difference")
     only = {(*each[by].row(0),): each["side"] for _, each in alone.group_by(by)} if by else {(): alone["side"]}
-    for line in _grouped(
-        frame,
-        by,
-        "difference",
-        a=pl.col("reference").mean(),
-        b=pl.col("treated").mean(),
-        better=(change > LEAST_CHANGE).sum(),
-        worse=(change < -LEAST_CHANGE).sum(),
-    ):
+    means = {"a": pl.mean("reference"), "b": pl.mean("treated")}
+    counts = {"better": (change > LEAST_CHANGE).sum(), "worse": (change < -LEAST_CHANGE).sum()}
+    for line in _grouped(frame, by, "difference", **means, **counts):
         sides = only.get(tuple(line[name] for name in by), pl.Series(dtype=pl.String))
         yield {**line, "only_a": (sides == "A").sum(), "only_b": (sides == "B").sum()}
 
@@ -184,9 +160,8 @@ def _grouped(frame: pl.DataFrame, by: list[str], value: str, **sums: pl.Expr) ->
     keys = by or ["_"]
     frame = frame.with_columns(_=pl.lit(0))
     sums_by_key = frame.group_by(keys, maintain_order=True).agg(**sums)
-    yield from (
-        estimate_means(frame, value, keys).join(sums_by_key, on=keys, maintain_order="left").iter_rows(named=True)
-    )
+    estimates = estimate_means(frame, value, keys)
+    yield from estimates.join(sums_by_key, on=keys, maintain_order="left").iter_rows(named=True)
 
 
 _GROUP = "\n"
@@ -217,8 +192,7 @@ def within_budget_table(paired: Paired) -> Table:
         Column("budget", "Output tokens", Kind.COUNT),
         *key_columns(paired),
         Column("pairs", "Pairs", Kind.COUNT),
-        Column("a", "A", Kind.SCORE),
-        Column("b", "B", Kind.SCORE),
+        *columns_of(Kind.SCORE, a="A", b="B"),
         Column("difference", "B - A", Kind.DIFFERENCE, interval=True),
     )
     footnote = (
@@ -232,8 +206,7 @@ def cheaper_table(paired: Paired) -> Table:
     columns = (
         *key_columns(paired),
         Column("target", "Score", Kind.SCORE),
-        Column("a", "Tokens of A", Kind.COUNT),
-        Column("b", "Tokens of B", Kind.COUNT),
+        *columns_of(Kind.COUNT, a="Tokens of A", b="Tokens of B"),
         Column("times", "Times cheaper", Kind.NUMBER, interval=True),
     )
     footnote = f"The score is {NEARLY:.0%} of A's final score; above 1 B needs fewer tokens for it, below 1 more."
@@ -262,10 +235,8 @@ def _as_conditions(paired: Paired) -> Results:
         rows = side.results.rows.join(pairs, on=keys, how="semi", maintain_order="left")
         if SpendingMeasure.TOKENS.value not in rows.columns:
             rows = rows.with_columns(pl.lit(None, dtype=pl.Int64).alias(SpendingMeasure.TOKENS.value))
-        selected = rows.select(
-            group.alias("model"), pl.lit("").alias("harness"), pl.lit(name).alias("condition"), "episode", *wanted
-        )
-        tables.append(selected)
+        names = (group.alias("model"), pl.lit("").alias("harness"), pl.lit(name).alias("condition"))
+        tables.append(rows.select(*names, "episode", *wanted))
     return replace(paired.sides.b.results, rows=pl.concat(tables), conditions=("A", "B"))
 
 

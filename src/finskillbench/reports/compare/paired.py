@@ -25,19 +25,20 @@ from finskillbench.errors import InputError
 from finskillbench.reports.compare.gates import Outcome
 from finskillbench.reports.compare.sides import DIMENSIONS, Side, Sides
 from finskillbench.reports.read import RunRows
-from finskillbench.reports.tables.base import Cell, Column, Kind, Table
+from finskillbench.reports.tables.base import Cell, Column, Kind, Table, columns_of
 from finskillbench.runs.plan.items import Item
 
-RESOURCES = (
-    "turns",
-    "tool_calls",
-    "total_input_tokens",
-    "total_output_tokens",
-    "total_reasoning_tokens",
-    "latency_seconds",
-    "cost_usd",
-)
-"""Row columns with resources per episode; rows of other programs may lack some."""
+RESOURCES = {
+    "turns": ("Turns", 1.0),
+    "tool_calls": ("Tool calls", 1.0),
+    "total_input_tokens": ("Input tokens", 1.0),
+    "total_output_tokens": ("Output tokens", 1.0),
+    "total_reasoning_tokens": ("Reasoning tokens", 1.0),
+    "latency_seconds": ("Latency (milliseconds)", 1e3),
+    "cost_usd": ("Cost (US dollars per 1,000 episodes)", 1e3),
+}
+"""Row columns with resources per episode; rows of other programs may lack some. Values: a title and the factor to its
+unit, in which two decimals suffice."""
 LEAST_CHANGE = 1e-9
 """Smaller score differences count as unchanged."""
 
@@ -76,7 +77,10 @@ def make_pairs(sides: Sides) -> Paired:
         b.rename({"score": "treated", "program": "b_program"})
         .drop([name for name in shared_columns if name != "program"])
         .join(
-            a.select(*keys, "program", *_resources("a"), reference="score"), on=keys, how="inner", maintain_order="left"
+            a.select(*keys, "program", *(f"a_{name}" for name in RESOURCES), reference="score"),
+            on=keys,
+            how="inner",
+            maintain_order="left",
         )
         .with_columns(
             program=pl.col("program") & pl.col("b_program"), difference=pl.col("treated") - pl.col("reference")
@@ -108,10 +112,6 @@ def _episodes(side: Side, mark: str) -> pl.DataFrame:
     return side.results.episodes.drop("repeats").join(took, on=list(EPISODE), how="left", maintain_order="left")
 
 
-def _resources(mark: str) -> list[str]:
-    return [f"{mark}_{name}" for name in RESOURCES]
-
-
 def _why_none(sides: Sides) -> str:
     """Describe the first key in which the sides have no common value, with a remedy."""
     a, b = sides.a.results.episodes, sides.b.results.episodes
@@ -127,7 +127,7 @@ def _why_none(sides: Sides) -> str:
     return "no episode has a score on both sides; run the same subtasks with the same --limit on both"
 
 
-_TITLES = {"model": "Model", "harness": "Harness", "condition": "Condition"}
+TITLES = {"model": "Model", "harness": "Harness", "condition": "Condition"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,24 +153,17 @@ class _Flip:
 
 def find_flips(paired: Paired) -> list[_Flip]:
     """Return all score changes, from the largest fall to the largest rise."""
-    moved = paired.frame.filter(pl.col("difference").abs() > LEAST_CHANGE).sort(
-        "difference", "sub_task", "episode", *paired.sides.keys
-    )
+    changed = paired.frame.filter(pl.col("difference").abs() > LEAST_CHANGE)
+    moved = changed.sort("difference", "sub_task", "episode", *paired.sides.keys)
     keys = [*paired.sides.keys, "episode"]
     a, b = paired.sides.a, paired.sides.b
     telling = [_decisive_rows(moved, side, keys, higher) for side, higher in ((a, True), (b, False))]
-    return [
-        _Flip(
-            task_id=row_b["task_id"],
-            sub_task=line["sub_task"],
-            keys={name: line[name] for name in paired.shown},
-            a=line["reference"],
-            b=line["treated"],
-            show_a=_command(paired.sides.runs, row_a),
-            show_b=_command(paired.sides.runs, row_b),
-        )
-        for line, row_a, row_b in zip(moved.iter_rows(named=True), *telling, strict=True)
-    ]
+    flips: list[_Flip] = []
+    for line, row_a, row_b in zip(moved.iter_rows(named=True), *telling, strict=True):
+        group = {name: line[name] for name in paired.shown}
+        commands = (_command(paired.sides.runs, row) for row in (row_a, row_b))
+        flips.append(_Flip(row_b["task_id"], line["sub_task"], group, line["reference"], line["treated"], *commands))
+    return flips
 
 
 def _decisive_rows(moved: pl.DataFrame, side: Side, keys: list[str], high_where_fallen: bool) -> list[dict[str, Any]]:
@@ -194,17 +187,13 @@ def _command(runs: Mapping[str, RunRows], row: Mapping[str, Any]) -> str | None:
     if not run.has_trajectories:
         return None
     item = Item(row["entry_model"], row["entry_arguments"], row["condition"], row["task_id"], row["run_idx"])
-    if _has_entries(run, item.model) > 1:
+    if run.rows.filter(pl.col("model") == item.model)["arguments"].n_unique() > 1:
         command = ("finskillbench", "show", str(run.path / item.trajectory))
     else:
         chosen = ("--model", item.model, "--condition", item.condition)
         repeat = ("--run-idx", str(item.run_idx)) if run.rows["run_idx"].max() else ()
         command = ("finskillbench", "show", str(run.path), item.task_id, *chosen, *repeat)
     return shlex.join(command)
-
-
-def _has_entries(run: RunRows, model: str) -> int:
-    return run.rows.filter(pl.col("model") == model)["arguments"].n_unique()
 
 
 def flips_table(flips: list[_Flip]) -> Table:
@@ -214,14 +203,11 @@ def flips_table(flips: list[_Flip]) -> Table:
         for flip in flips
     ]
     columns = (
-        Column("sub_task", "Subtask"),
-        Column("task_id", "Episode"),
-        *(Column(name, _TITLES[name]) for name in shown),
-        Column("a", "A", Kind.SCORE),
-        Column("b", "B", Kind.SCORE),
+        *columns_of(Kind.TEXT, sub_task="Subtask", task_id="Episode"),
+        *(Column(name, TITLES[name]) for name in shown),
+        *columns_of(Kind.SCORE, a="A", b="B"),
         Column("change", "B - A", Kind.DIFFERENCE),
-        Column("show_a", "Command (A)"),
-        Column("show_b", "Command (B)"),
+        *columns_of(Kind.TEXT, show_a="Command (A)", show_b="Command (B)"),
     )
     return Table("flips", "Score changes by episode, largest loss first", columns, tuple(rows))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from finskillbench.analysis.results import Results, collect, distinct_values, fill_columns
+from finskillbench.analysis.results import Results, collect, distinct_values, entries_of, fill_columns, frame_of_names
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 from finskillbench.harness.models import NO_ARGUMENTS, ModelKey, labels
@@ -118,26 +118,17 @@ def _chosen(rows: pl.DataFrame, choice: RowFilter) -> pl.DataFrame:
     return rows
 
 
-def _entries(rows: pl.DataFrame) -> list[ModelKey]:
-    return [ModelKey(*each) for each in rows.select("model", "arguments").unique(maintain_order=True).iter_rows()]
-
-
 def _labelled(rows: pl.DataFrame, names: Mapping[ModelKey, str] | None = None) -> pl.DataFrame:
     """Rename models by entry, by default to the names in tables."""
-    names = labels(_entries(rows)) if names is None else names
-    table = pl.DataFrame(
-        [(entry.model, entry.arguments, name) for entry, name in names.items()],
-        schema={"model": pl.String, "arguments": pl.String, "name": pl.String},
-        orient="row",
-    )
-    rows = rows.join(table, on=["model", "arguments"], how="left", maintain_order="left")
+    names = labels(entries_of(rows)) if names is None else names
+    rows = rows.join(frame_of_names(names), on=["model", "arguments"], how="left", maintain_order="left")
     rows = rows.with_columns(entry_model="model", entry_arguments="arguments")
     return rows.with_columns(model="name", arguments=pl.lit(NO_ARGUMENTS)).drop("name")
 
 
 def _common_names(tables: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     """Name entries equally on both sides, also for models with one entry and different arguments on each side."""
-    entries = [_entries(rows) for rows in tables]
+    entries = [entries_of(rows) for rows in tables]
     names = labels([*entries[0], *entries[1]])
     alone = [{each.model: each for each in side if sum(o.model == each.model for o in side) == 1} for side in entries]
     renamed = {alone[i][model]: model for model in alone[0].keys() & alone[1].keys() for i in (0, 1)}

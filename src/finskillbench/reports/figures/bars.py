@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from finskillbench.reports.figures.forest import NARROW
 from finskillbench.reports.figures.scatter import Scale, short
 from finskillbench.reports.figures.svg import Drawing, difference_step, lines_of, score_step
 
+Values: TypeAlias = Sequence[float | None]
 _LABELS, _TALL = 300, 22
 _ABOVE = 16
 """Height of a name above its line, in a narrow drawing."""
@@ -40,12 +42,7 @@ def draw_shares(rows: Sequence[tuple[str, Sequence[int]]], series: Sequence[str]
 
 
 def draw_marks(
-    rows: Sequence[tuple[str, Sequence[float | None]]],
-    series: Sequence[str],
-    across: str,
-    width: float,
-    *,
-    log: bool = False,
+    rows: Sequence[tuple[str, Values]], series: Sequence[str], across: str, width: float, *, log: bool = False
 ) -> Drawing:
     """Draw a line per row with a mark per series; a logarithmic axis needs positive values."""
     left, above = (4, _ABOVE) if width <= NARROW else (_LABELS, 0)
@@ -97,9 +94,7 @@ def _boxes(drawing: Drawing, series: Sequence[str], left: float) -> float:
 _HEAT_LABELS, _CELL, _HEAT_TALL, _SLANT = 220, 62, 30, 112
 
 
-def draw_heat(
-    rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float | None]], *, differences: bool
-) -> Drawing:
+def draw_heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Values], *, differences: bool) -> Drawing:
     """Draw `values` row by row, as wide as needed; None is an empty cell with "n/a"."""
     drawing = Drawing(_HEAT_LABELS + _CELL * len(columns) + 90, _SLANT + _HEAT_TALL * len(rows) + 8)
     for place, name in enumerate(columns):

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from finskillbench.reports.figures.scatter import Scale, draw_axes
 from finskillbench.reports.figures.svg import Drawing, lines_of, png
@@ -146,14 +146,11 @@ class Curve(NamedTuple):
     high: Sequence[float | None] = ()
 
 
+Panel: TypeAlias = tuple[str, Sequence[Curve]]
+
+
 def draw_panels(
-    panels: Sequence[tuple[str, Sequence[Curve]]],
-    series: Sequence[str],
-    across: str,
-    width: float,
-    *,
-    log: bool = False,
-    steps: bool = False,
+    panels: Sequence[Panel], series: Sequence[str], across: str, width: float, *, log: bool = False, steps: bool = False
 ) -> Drawing:
     """Draw one panel per name with a vertical axis from 0 to 1; `steps` draws a step function."""
     columns = min(len(panels), 3 if width > NARROW else 2) or 1

@@ -76,10 +76,9 @@ def headline_of(view: View) -> Headline:
         for name in view.conditions
         if name in means
     ]
-    gain = (
-        estimates(_counted(view.paired(view.main)).with_columns(all=pl.lit("")), ["all"]).get("") if view.main else None
-    )
+    gain = None
     if view.main is not None:
+        gain = estimates(_counted(view.paired(view.main)).with_columns(all=pl.lit("")), ["all"]).get("")
         name = f"{view.main.treated} − {view.main.reference}"
         value, below = (f"{gain.mean.value:+.3f}", _interval(gain)) if gain else ("n/a", "no pairs")
         tiles.insert(0, Tile(name, value, below))
@@ -147,10 +146,7 @@ def _warnings(view: View) -> Iterator[str]:
     failed = rows.filter(pl.col("failed")).height
     if failed:
         yield f"{failed:,} of {rows.height:,} episodes ended in an error and are excluded from means."
-    other = [
-        f"{name} ({profile.value})" for name, profile in results.profiles.items() if profile is not results.profile
-    ]
-    if other:
+    if other := results.other_profiles:
         yield f"No {results.profile.value} scores for: {', '.join(other)}."
     for column, noun in {"edition": "editions", "scorer_version": "scorers", "commit": "states of the code"}.items():
         if column in rows.columns and len(distinct_values(rows, column)) > 1:
@@ -167,9 +163,8 @@ def _counted(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _difference(found: MeanEstimate) -> str:
     """Format a difference with its interval, or with the p-value of its sign test."""
-    return difference_text(found.mean) + (
-        "" if found.p is None else f", exact sign test over clusters p = {found.p:.2g}"
-    )
+    test = "" if found.p is None else f", exact sign test over clusters p = {found.p:.2g}"
+    return difference_text(found.mean) + test
 
 
 def _interval(found: MeanEstimate) -> str:

@@ -18,7 +18,7 @@ from finskillbench.findings import CheckState
 from finskillbench.reports.page.render import episode_page
 from finskillbench.reports.page.view import Located, View
 from finskillbench.reports.read import RunRows
-from finskillbench.reports.tables.base import Cell, Column, Kind, Table
+from finskillbench.reports.tables.base import Cell, Column, Kind, Table, columns_of
 from finskillbench.runs.postprocess.show import Line, comparison, conversation, labelled_task_by_id
 from finskillbench.runs.store.journal import read_trajectory
 from finskillbench.runs.store.rows import Row, from_frame
@@ -61,9 +61,8 @@ def write_episodes(
     for place, row in _rows(wanted):
         found = wanted[place]
         try:
-            lines = list(
-                _episode_lines(found, row if truth else replace(row, scoring_details="{}"), editions, truth=truth)
-            )
+            shown = row if truth else replace(row, scoring_details="{}")
+            lines = list(_episode_lines(found, shown, editions, truth=truth))
         except FinSkillBenchError:
             continue
         name = f"{FOLDER}/{place:05}.html"
@@ -93,9 +92,8 @@ def _episode_lines(found: Located, row: Row, editions: Mapping[str, Edition | st
     elif not edition.has_truth:
         yield Line("expected:  the edition has no truth")
     else:
-        yield from comparison(
-            labelled_task_by_id(edition, row.task_id), trajectory.trace.submission, width=_WIDTH, most=4 * LINES
-        )
+        task = labelled_task_by_id(edition, row.task_id)
+        yield from comparison(task, trajectory.trace.submission, width=_WIDTH, most=4 * LINES)
 
 
 def _blocks(lines: Iterable[Line]) -> list[Block]:
@@ -203,9 +201,8 @@ def _labels(edition: Edition) -> Table:
     for name, count in edition.manifest["counts"].items():
         kinds = Counter[str]()
         if edition.has_truth:
-            kinds.update(
-                str(edition.truth(each.task_id).proof.get("kind", "stated")) for each in edition.episodes([name])
-            )
+            proofs = (edition.truth(each.task_id).proof for each in edition.episodes([name]))
+            kinds.update(str(proof.get("kind", "stated")) for proof in proofs)
         rows.append((name, count, ", ".join(f"{kind} {number:,}" for kind, number in kinds.most_common()) or None))
     notes = () if edition.has_truth else ("The edition has no truth, so proofs are unknown.",)
     return Table("labels", "Labels of the edition", columns, tuple(rows), notes)
@@ -213,11 +210,8 @@ def _labels(edition: Edition) -> Table:
 
 def _checks(report: CheckReport) -> Table:
     columns = (
-        Column("check", "Check"),
-        Column("domain", "Domain"),
-        Column("state", "State"),
-        Column("findings", "Findings", Kind.COUNT),
-        Column("warnings", "Warnings", Kind.COUNT),
+        *columns_of(Kind.TEXT, check="Check", domain="Domain", state="State"),
+        *columns_of(Kind.COUNT, findings="Findings", warnings="Warnings"),
     )
     rows = tuple(
         (

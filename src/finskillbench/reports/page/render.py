@@ -39,9 +39,8 @@ def index_page(content: Mapping[str, object], data: bytes) -> str:
 
 def episode_page(title: str, blocks: Sequence[Block], command: str, *, truth: bool) -> str:
     """Render the page of one episode; `command` shows it in a terminal."""
-    return _page(
-        "episode.html", _text("episode.css"), "", {"title": title, "blocks": blocks, "command": command, "truth": truth}
-    )
+    content = {"title": title, "blocks": blocks, "command": command, "truth": truth}
+    return _page("episode.html", _text("episode.css"), "", content)
 
 
 def leaderboard_page(content: Mapping[str, object]) -> str:
@@ -103,7 +102,7 @@ def pack_episodes(
     -------
     UTF-8 JSON for an HTML element: `<`, `>` and `&` are escaped.
     """
-    arms = [None if each is None else f"{each.run.path}/trajectories/{each.item.arm}" for each in located]
+    arms = [None if each is None else f"{each.run.path}/trajectories/{each.item.arm_folder}" for each in located]
     rows = view.rows.with_columns(cause=pl.Series(causes, dtype=pl.String), arm=pl.Series(arms, dtype=pl.String))
     names: dict[str, list[str | None]] = {}
     columns: dict[str, Any] = {}

@@ -52,9 +52,8 @@ class View:
         """Describe the episodes, suite and models of a figure."""
         who = self.pooled if entries is None else entries
         episodes, sub_tasks = frame["episode"].n_unique(), frame["sub_task"].n_unique()
-        return (
-            f"Over {many(episodes, 'episode')} of {many(sub_tasks, 'subtask')} of the {self.suite}; {self.named(who)}."
-        )
+        size = f"{many(episodes, 'episode')} of {many(sub_tasks, 'subtask')}"
+        return f"Over {size} of the {self.suite}; {self.named(who)}."
 
     def named(self, entries: Sequence[str]) -> str:
         """Describe some entries in words."""
@@ -139,9 +138,8 @@ def views_of(results: Results) -> list[View]:
 def _of_suite(results: Results, suite: str) -> Results:
     """Select one suite; all subtasks outside of the paper's suite count towards their headline."""
     counted = {"headline": pl.lit(True)} if suite else {}
-    rows, episodes = (
-        frame.filter(pl.col("suite") == suite).with_columns(**counted) for frame in (results.rows, results.episodes)
-    )
+    frames = (results.rows, results.episodes)
+    rows, episodes = (each.filter(pl.col("suite") == suite).with_columns(**counted) for each in frames)
     present, conditions = set(rows["sub_task"]), set(rows["condition"])
     return replace(
         results,
@@ -166,12 +164,8 @@ def _main(results: Results) -> Comparison | None:
 
 
 def _with_entry(frame: pl.DataFrame, results: Results) -> pl.DataFrame:
-    several = (
-        results.rows.group_by("model")
-        .agg(pl.col("harness").n_unique())
-        .filter(pl.col("harness") > 1)["model"]
-        .to_list()
-    )
+    harnesses = results.rows.group_by("model").agg(pl.col("harness").n_unique())
+    several = harnesses.filter(pl.col("harness") > 1)["model"].to_list()
     inside = pl.concat_str(pl.col("model"), pl.lit(" in "), pl.col("harness"))
     return frame.with_columns(entry=pl.when(pl.col("model").is_in(several)).then(inside).otherwise(pl.col("model")))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 
 import polars as pl
@@ -87,10 +88,7 @@ def write_page(
         "suites": suites,
         "lineage": lineage_of(view, runs, editions, validation, audit),
         "trajectories": _trajectories_sentence(view, len(pages), trajectories, with_causes=causes is not None),
-        "filters": [
-            *((short, label) for short, (label, _) in _FILTERS.items()),
-            *([("ca", "Cause of failure")] if any(failures) else []),
-        ],
+        "filters": _filters(with_causes=any(failures)),
         "places": _places(view, "entry"),
         "conditions": _places(view, "condition"),
         "subtasks": _places(view, "sub_task"),
@@ -103,6 +101,11 @@ def write_page(
     write_atomic(out / INDEX, index.encode())
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     return WrittenPage(out / INDEX, len(pages), size)
+
+
+def _filters(*, with_causes: bool) -> list[tuple[str, str]]:
+    filters = [(short, label) for short, (label, _) in _FILTERS.items()]
+    return [*filters, ("ca", "Cause of failure")] if with_causes else filters
 
 
 def _prepare(out: Path) -> None:
@@ -151,9 +154,8 @@ def _suites(results: Results, whole: View, failures: Sequence[str | None]) -> li
     made: list[_Suite] = []
     for view in views:
         name = view.suite.partition(" ")[0]
-        causes = [
-            cause for cause, suite in zip(failures, whole.rows["suite"], strict=True) if suite == view.rows["suite"][0]
-        ]
+        of_suite = whole.rows["suite"] == view.rows["suite"][0]
+        causes = list(compress(failures, of_suite))
         sections = sections_of(view, causes, f"{name}_" if made else "")
         made.append(_Suite(name, view.suite.capitalize() if len(views) > 1 else "", headline_of(view), sections))
     return made

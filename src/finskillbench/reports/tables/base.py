@@ -90,6 +90,11 @@ class Column:
         return not isinstance(cell, str) and math.isfinite(cell)
 
 
+def columns_of(kind: Kind, *, interval: bool = False, digits: int | None = None, **titles: str) -> tuple[Column, ...]:
+    """Columns of one kind, from names to titles."""
+    return tuple(Column(name, title, kind, interval=interval, digits=digits) for name, title in titles.items())
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Table:
     """A table: `name` is its slug, as in file names; `notes` are sentences below it.
@@ -141,9 +146,8 @@ class Table:
                 series.append(pl.Series(column.name, cells, kind))
                 continue
             ends = [cell if isinstance(cell, Estimate) else (None, None, None) for cell in cells]
-            for name, values in zip(
-                interval_names(column), zip(*ends, strict=True) if ends else ((),) * 3, strict=True
-            ):
+            parts = zip(*ends, strict=True) if ends else ((),) * 3
+            for name, values in zip(interval_names(column), parts, strict=True):
                 series.append(pl.Series(name, values, kind))
         return pl.DataFrame(series)
 
@@ -239,18 +243,13 @@ def _html_cell(column: Column, cell: Cell, extent: float) -> str:
 
 def render_texts(tables: Sequence[Table], width: int = WIDTH) -> str:
     """Render several tables; common notes appear once, below the last."""
-    shared = (
-        [footnote for footnote in tables[0].notes if all(footnote in table.notes for table in tables)]
-        if len(tables) > 1
-        else []
-    )
-    bare = [
-        replace(table, notes=tuple(footnote for footnote in table.notes if footnote not in shared)) for table in tables
-    ]
+    first = tables[0].notes if len(tables) > 1 else ()
+    shared = [each for each in first if all(each in table.notes for table in tables)]
+    bare = [replace(table, notes=tuple(each for each in table.notes if each not in shared)) for table in tables]
     parts = [render_text(table, width) for table in bare]
-    return "\n\n".join(
-        [*parts, *(["\n".join(_wrapped(footnote, width) for footnote in shared) + "\n"] if shared else [])]
-    )
+    if shared:
+        parts.append("\n".join(_wrapped(each, width) for each in shared) + "\n")
+    return "\n\n".join(parts)
 
 
 def render_text(table: Table, width: int = WIDTH) -> str:

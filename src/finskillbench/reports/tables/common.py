@@ -107,9 +107,8 @@ def gaps_of(
     """Return the mean of a column with its interval, by group; groups without a value are absent."""
     if frame.is_empty():
         return {}
-    estimates = estimate_means(
-        frame, value, by, weighting=weighting, part="stratum" if "stratum" in frame.columns else "sub_task"
-    )
+    part = "stratum" if "stratum" in frame.columns else "sub_task"
+    estimates = estimate_means(frame, value, by, weighting=weighting, part=part)
     figures = estimates.select("mean", "low", "high", "pairs", "clusters", "effective_clusters")
     return {
         group: Gap(Estimate(mean, low, high), count, clusters, effective)
@@ -128,10 +127,8 @@ def order_of(results: Results, by: str) -> list[str]:
         place = {name: number for number, name in enumerate(results.sub_tasks)}
         homes = results.rows.select("sub_task", "domain").unique().rows()
         return list(dict.fromkeys(home for _, home in sorted(homes, key=lambda each: place[each[0]])))
-    levels = ["easy", "medium", "hard"]
-    return sorted(
-        distinct_values(results.rows, by), key=lambda name: levels.index(name) if name in levels else len(levels)
-    )
+    levels, names = ["easy", "medium", "hard"], distinct_values(results.rows, by)
+    return sorted(names, key=lambda name: levels.index(name) if name in levels else len(levels))
 
 
 def descending_key(cell: Cell) -> float:
@@ -189,6 +186,15 @@ def table_from_frame(
     shown = [column for column in columns if column.name != HARNESS.name or frame[HARNESS.name].n_unique() > 1]
     cells = [_cells(frame, column) for column in shown]
     return Table(name, title, tuple(shown), tuple(zip(*cells, strict=True)), tuple(notes))
+
+
+def of_comparisons(
+    results: Results, make: Callable[[Comparison], pl.DataFrame], separator: str = " - "
+) -> pl.DataFrame | None:
+    """Rows of each comparison, with its name in the column `comparison`; None without any rows."""
+    named = {f"{each.treated}{separator}{each.reference}": make(each) for each in results.comparisons}
+    frames = [frame.with_columns(comparison=pl.lit(name)) for name, frame in named.items() if frame.height]
+    return pl.concat(frames) if frames else None
 
 
 def without_baselines(results: Results, scope: Scope = headline_only) -> Results:
@@ -288,10 +294,7 @@ def _place(results: Results) -> list[str]:
 
 def _profiles(results: Results) -> list[str]:
     sentences: list[str] = []
-    other = [
-        f"{name} ({profile.value})" for name, profile in results.profiles.items() if profile is not results.profile
-    ]
-    if other:
+    if other := results.other_profiles:
         sentences.append(f"No {results.profile} scores for: {', '.join(other)}.")
     if above := distinct_values(results.rows.filter(pl.col("score") > 1.0), "sub_task"):
         sentences.append(f"{', '.join(sorted(above))}: scores may exceed 1 by the paper's formula for ranked lists.")
@@ -320,8 +323,7 @@ def _mixed(results: Results) -> list[str]:
         made = results.rows.group_by("code_version", "commit").len().sort("code_version", "commit")
         if made.height > 1:
             each = [
-                f"{count} by {version or 'unknown'} ({commit or 'no commit'})"
-                for version, commit, count in made.iter_rows()
+                f"{count} by {name or 'unknown'} ({commit or 'no commit'})" for name, commit, count in made.iter_rows()
             ]
             sentences.append(f"The rows were made by several versions of this program: {', '.join(each)}.")
     return sentences

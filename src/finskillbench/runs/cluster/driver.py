@@ -49,12 +49,7 @@ class RemoteAttempt:
 
     def __init__(self, backend: DaskBackend, item: Item, limits: AttemptLimits) -> None:
         self.calls_begun, self.lost_usd, self._expense = 0, 0.0, NOTHING
-        self._backend, self._item, self._limits, self._participant = (
-            backend,
-            item,
-            limits,
-            backend.participants[item.model_key],
-        )
+        self._backend, self._item, self._limits = backend, item, limits
 
     @property
     def cost(self) -> RemoteAttempt:
@@ -75,16 +70,12 @@ class RemoteAttempt:
             holding = nullcontext(Reservation()) if budget is None else budget.holding(reserve, partial=not is_agent)
             async with holding as reservation:
                 handle = await backend.choose(item.task_id)
-                self.calls_begun, reservation.unanswered, self._expense = (
-                    1,
-                    reservation.amount,
-                    Expense(lost_usd=reservation.amount),
-                )
+                self.calls_begun, reservation.unanswered = 1, reservation.amount
+                self._expense = Expense(lost_usd=reservation.amount)
                 if reservation.amount:
                     limits.on_expense(self._expense)
-                result = await backend.submit(
-                    handle, (item, memory, None if budget is None else reservation.amount), participant
-                )
+                share = None if budget is None else reservation.amount
+                result = await backend.submit(handle, (item, memory, share), participant)
                 if result is not None:  # else the worker is lost, and the reserve counts as spent
                     self.calls_begun, self._expense = result.calls_begun, result.expense
                     reservation.cost = ((result.trace if is_agent else None) or result.expense).usage.paid_usd

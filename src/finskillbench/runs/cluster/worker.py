@@ -77,10 +77,8 @@ class _Context:
     def __init__(self, config: WorkerConfig, key: str, worker: Any, backend: LocalBackend) -> None:
         self._config, self.token, self.begun = config, uuid4().hex, set[object]()
         self._key, self._worker, self._backend, self._tasks = key, worker, backend, set[asyncio.Task[Any]]()
-        models = [
-            model_key for model_key, each in backend.participants.items() if not isinstance(each, Agent | Program)
-        ]
-        self._limiters = {model_key: self._limiter(model_key.model) for model_key in models}
+        models = [name for name, each in backend.participants.items() if not isinstance(each, Agent | Program)]
+        self._limiters = {name: self._limiter(name.model) for name in models}
 
     @property
     def is_active(self) -> bool:
@@ -118,13 +116,12 @@ class _Context:
         budget = None if most is None or share is None else Budget(share) if is_agent else Budget(most, most - share)
         limits = AttemptLimits(self._limiters.get(item.model_key), budget, share or 0.0, lambda expense: None)
         attempt = self._backend.attempt(item, limits)
+        cost = attempt.cost
         try:
             played = await attempt.play(memory)
         except RunStoppedError as error:
-            return Result(attempt.cost.expense(), attempt.cost.calls_begun, stopped=str(error))
-        return Result(
-            attempt.cost.expense(), attempt.cost.calls_begun, replace(played.trace, messages=()), played.trajectory()
-        )
+            return Result(cost.expense(), cost.calls_begun, stopped=str(error))
+        return Result(cost.expense(), cost.calls_begun, replace(played.trace, messages=()), played.trajectory())
 
 
 _contexts: dict[str, _Context] = {}
@@ -142,9 +139,8 @@ async def build_context(config: WorkerConfig, key: str) -> tuple[str, Mapping[st
         stack.enter_context(threadpool_limits(1))  # a machine has a worker per core
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="finskillbench-worker-")))
         resources = stack.enter_context(open_resources(edition, mounts.values(), scratch, allow_unconfined=allow))
-        context = _Context(
-            config, key, get_worker(), LocalBackend(edition, participants, mounts, resources, config.max_tokens)
-        )
+        backend = LocalBackend(edition, participants, mounts, resources, config.max_tokens)
+        context = _Context(config, key, get_worker(), backend)
         _contexts[context.token] = context
         context.start(context.keep(stack.pop_all()))
     return context.token, dict(guards)

@@ -177,14 +177,11 @@ class LocalBackend:
         return prepare_episode(self.edition, self.by_id[task_id])
 
 
+PlaySpec = Callable[[EpisodeSpec, Resources], Awaitable[Trace]]
+
+
 class LocalAttempt:
-    def __init__(
-        self,
-        backend: LocalBackend,
-        item: Item,
-        cost: AttemptCost,
-        play: Callable[[EpisodeSpec, Resources], Awaitable[Trace]],
-    ) -> None:
+    def __init__(self, backend: LocalBackend, item: Item, cost: AttemptCost, play: PlaySpec) -> None:
         self.cost, self._backend, self._item, self._play = cost, backend, item, play
 
     async def play(self, memory: Memory) -> PlayedEpisode:

@@ -187,7 +187,7 @@ class Executor:
             shutil.rmtree(scratch, ignore_errors=True)
             make_folder(scratch)
             stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-            for arm in {item.arm for item in self._pending}:
+            for arm in {item.arm_folder for item in self._pending}:
                 make_folder(self.out / "trajectories" / arm)
             self._writers = stack.enter_context(ThreadPoolExecutor(_WRITERS, "writing"))
             self._judge_thread = stack.enter_context(ThreadPoolExecutor(1, "judging"))
@@ -208,19 +208,14 @@ class Executor:
         queues: dict[str, list[Stream]] = {}
         for stream in self.to_run:
             item = stream.items[0]
-            queues.setdefault(PROGRAMS if isinstance(self.models[item.model_key], Program) else item.model, []).append(
-                stream
-            )
-        max_concurrency = self.config.limits.max_concurrency
+            name = PROGRAMS if isinstance(self.models[item.model_key], Program) else item.model
+            queues.setdefault(name, []).append(stream)
+        most = self.config.limits.max_concurrency
         for name, streams in queues.items():
-            limiter = None if name == PROGRAMS else Limiter(max_concurrency, self.sleep)
+            limiter = None if name == PROGRAMS else Limiter(most, self.sleep)
             queue = iter(streams)
             # Programs are bound by processors, so each machine adds concurrency.
-            concurrency = (
-                min(max_concurrency, _PROGRAMS_AT_ONCE) * self._backend.machines
-                if name == PROGRAMS
-                else max_concurrency
-            )
+            concurrency = min(most, _PROGRAMS_AT_ONCE) * self._backend.machines if name == PROGRAMS else most
             for _ in range(min(concurrency, len(streams))):
                 self._tasks.append(asyncio.create_task(self._take_streams(queue, limiter)))
         try:
@@ -273,12 +268,10 @@ class Executor:
 
         return self._backend.attempt(item, AttemptLimits(limiter, self.budget, self._largest_cost, on_expense))
 
-    def _record_agent_cost(self, item: Item, participant: Agent, usage: Usage) -> None:
+    def _record_agent_cost(self, item: Item, agent: Agent, usage: Usage) -> None:
         self._largest_cost = max(self._largest_cost, usage.cost_usd or 0.0)
         if self.budget is not None and usage.cost_usd is None and not self._largest_cost:
-            self._stop(
-                RUN, f"--max-cost cannot be enforced: {participant.name} did not report the cost of {item.task_id}"
-            )
+            self._stop(RUN, f"--max-cost cannot be enforced: {agent.name} did not report the cost of {item.task_id}")
 
     async def _run_item(self, item: Item, attempt: Attempt, memory: Memory = EMPTY) -> tuple[Row, Mapping[str, str]]:
         """Run, judge and store one episode; return its row and the skills that it saved."""
@@ -342,14 +335,12 @@ class Executor:
 
     def _finish_in_flight(self) -> None:
         """Start no more episodes; those in flight finish."""
-        self.stopped[RUN] = INTERRUPTED
-        self._drop_reason = INTERRUPTED
+        self.stopped[RUN] = self._drop_reason = INTERRUPTED
         self._notify(f"interrupted: finishing {self._in_flight} episodes in flight; interrupt again to drop them")
 
     def _cancel_in_flight(self) -> None:
         """Start no more episodes, and cancel those in flight."""
-        self.stopped[RUN] = INTERRUPTED
-        self._drop_reason = INTERRUPTED
+        self.stopped[RUN] = self._drop_reason = INTERRUPTED
         for task in self._tasks:
             task.cancel()
 

@@ -22,11 +22,8 @@ class Limiter:
     """Concurrent calls of one model, first come, first served; `most` is the initial and maximum limit."""
 
     def __init__(self, most: int, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        self.most = most
-        self.limit = most
-        self._round = 0
-        self._in_flight = 0
-        self._answers = 0
+        self.most = self.limit = most
+        self._round = self._in_flight = self._answers = 0
         self._sleep = sleep
         self._pauses: set[asyncio.Task[None]] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()

@@ -49,10 +49,8 @@ class Budget:
     """Budget of a run folder in US dollars: `most` in total, `spent` before."""
 
     def __init__(self, most: float, spent: float = 0.0) -> None:
-        self.most = most
-        self.spent = spent
-        self._reserved = 0.0
-        self._unanswered = 0.0
+        self.most, self.spent = most, spent
+        self._reserved = self._unanswered = 0.0
         self._calls = 0
         self._waiting: list[_PendingReservation] = []
 
@@ -186,15 +184,13 @@ class Metered:
         self.name = model.name
         self.provider: str | None = getattr(model, "provider", None)
         self.usage = FREE
-        self.calls_begun = 0
-        self.calls = 0
+        self.calls_begun = self.calls = 0
         self.lost_usd = 0.0
         self._model, self._limiter, self._max_tokens = model, limiter, max_tokens
         self._on_expense, self._clock = on_expense, clock
         self.price = price_of(model)
         self._budget = None if self.price == NO_CHARGE else budget
-        self._messages_before = 0
-        self._input_tokens_before = 0
+        self._messages_before = self._input_tokens_before = 0
 
     def expense(self, *, reserved_usd: float = 0.0) -> Expense:
         """Return the cost of the episode so far, with the reserve of a call in flight."""
@@ -218,28 +214,16 @@ class Metered:
 
         limit = self._max_tokens if max_tokens is None else min(max_tokens, self._max_tokens)
         bound = 0.0 if self.price in (None, NO_CHARGE) else self._cost_bound(self.price, messages, tools, limit)
-        turn = self._recalled_turn(messages, tools, tool_choice, max_tokens, repeat) or await self._call_within_budget(
-            call_model, bound
-        )
-        self._messages_before, self._input_tokens_before = len(messages), turn.usage.input_tokens or 0
-        return turn
-
-    def _recalled_turn(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSpec],
-        tool_choice: str,
-        max_tokens: int | None,
-        repeat: int,
-    ) -> Turn | None:
-        """Return a stored answer, which needs no slot and costs nothing; None if there is none."""
-        if not is_recalling(self._model):
-            return None
-        turn = self._model.recall(messages, tools, tool_choice, max_tokens, repeat)
-        if turn is not None:
+        turn = None
+        if is_recalling(self._model):
+            turn = self._model.recall(messages, tools, tool_choice, max_tokens, repeat)
+        if turn is None:  # a stored answer needs no slot and costs nothing
+            turn = await self._call_within_budget(call_model, bound)
+        else:
             self.calls_begun += 1
             self.calls += 1
             self.usage += turn.usage
+        self._messages_before, self._input_tokens_before = len(messages), turn.usage.input_tokens or 0
         return turn
 
     async def _call_within_budget(self, call_model: Callable[[], Awaitable[Turn]], bound: float) -> Turn:
@@ -306,9 +290,8 @@ class Metered:
         than its bytes; the tokens that it generated are part of the new messages.
         """
         if self._input_tokens_before:
-            tokens = (
-                self._input_tokens_before + sum(map(_message_bound, messages[self._messages_before :])) + HIDDEN_TOKENS
-            )
+            added = messages[self._messages_before :]
+            tokens = self._input_tokens_before + sum(map(_message_bound, added)) + HIDDEN_TOKENS
         else:
             tokens = sum(map(_message_bound, messages)) + sum(map(_tool_bound, tools)) + HIDDEN_TOKENS
         input_price = max(price.input, price.cached_input, price.cache_write)

@@ -44,7 +44,7 @@ from finskillbench.runs.execute.executor import INTERRUPTED, RUN, Executor
 from finskillbench.runs.execute.metered import price_of
 from finskillbench.runs.execute.open_backend import Participants, open_backend
 from finskillbench.runs.execute.progress import NotebookProgress, Progress
-from finskillbench.runs.plan.items import make_plan, playable
+from finskillbench.runs.plan.items import playable
 from finskillbench.runs.plan.streams import Shard
 from finskillbench.runs.store.journal import exclusive
 from finskillbench.runs.store.record import make_record, merge_record, write_record
@@ -166,9 +166,7 @@ async def arun(
     """
     wanted = list(DEFAULT_MODELS if models is None and not agents else models or ())
     config = RunConfig(
-        models=[
-            each if isinstance(each, ModelConfig) else ModelConfig(each) for each in (*wanted, *map(as_agent, agents))
-        ],
+        models=[_configured(each) for each in (*wanted, *map(as_agent, agents))],
         conditions=conditions,
         skills=skills,
         episodes=EpisodeSelection(
@@ -201,23 +199,12 @@ async def aexecute(
     chosen, harness, out = config.episodes, config.harness, config.out
     models = _keyed_by_harness(harness, make_models(config.models, config.options, config.limits))
     user_skills = read_user_skills(config.skills)
-    conditions = [
-        parse_condition(name)
-        for name in (*config.conditions, *(each for each in user_skills if each not in config.conditions))
-    ]
+    added = [each for each in user_skills if each not in config.conditions]
+    conditions = [parse_condition(name) for name in (*config.conditions, *added)]
     for condition in conditions:
         harness.check(arm_of(condition))
     subtasks = None if chosen.subtasks is None else tuple(subtask_named(name).name for name in chosen.subtasks)
-    plan = make_plan(
-        playable(edition, subtasks),
-        list(models),
-        conditions,
-        limit=chosen.limit,
-        sample=chosen.sample,
-        tasks=chosen.tasks,
-        limits=chosen.limits,
-        epochs=chosen.epochs,
-    )
+    plan = chosen.plan(playable(edition, subtasks), list(models), conditions)
     mounts = mount_all(conditions, user_skills)
     proof = prove_arms(mounts, sorted({episode.skill for episode in plan.episodes}))
     interpreters = {name: str(each.python) for name, each in user_skills.items()}

@@ -149,14 +149,14 @@ class Item:
         return ModelKey(self.model, self.arguments)
 
     @property
-    def arm(self) -> str:
+    def arm_folder(self) -> str:
         """Name of the trajectory folder."""
         return arm_folder(self.model_key, self.condition)
 
     @property
     def trajectory(self) -> str:
         """Path of the trajectory inside the run folder."""
-        return f"trajectories/{self.arm}/{file_name(self.task_id)}__{self.run_idx}.json.gz"
+        return f"trajectories/{self.arm_folder}/{file_name(self.task_id)}__{self.run_idx}.json.gz"
 
 
 def arm_folder(model_key: ModelKey, condition: str) -> str:
@@ -191,17 +191,11 @@ def condition_rank(condition: str) -> tuple[int, str]:
 
 def in_order(items: Iterable[Item], places: Mapping[str, int]) -> tuple[Item, ...]:
     """Sort items by model, condition, repeat and task; `places` are the positions of tasks in the edition."""
-    return tuple(
-        sorted(
-            items,
-            key=lambda item: (
-                model_rank(item.model_key),
-                condition_rank(item.condition),
-                item.run_idx,
-                places[item.task_id],
-            ),
-        )
-    )
+
+    def rank(item: Item) -> tuple[object, ...]:
+        return model_rank(item.model_key), condition_rank(item.condition), item.run_idx, places[item.task_id]
+
+    return tuple(sorted(items, key=rank))
 
 
 def check_names(items: Collection[Item]) -> None:

@@ -182,14 +182,14 @@ def missing(
     for later in rest[1:]:
         if _is_finished(rows.get(later)):
             raise InputError(
-                f"{JOURNAL}: {later.task_id} is finished under {later.arm}, but {rest[0].task_id}, which precedes "
-                f"it in its stream, is not; a stream grows only at its end. Restore {rest[0].trajectory} "
+                f"{JOURNAL}: {later.task_id} is finished under {later.arm_folder}, but {rest[0].task_id}, which "
+                f"precedes it in its stream, is not; a stream grows only at its end. Restore {rest[0].trajectory} "
                 "if it existed, or choose another --out"
             )
     for earlier in rest:
         if earlier not in requested:
             raise InputError(
-                f"{JOURNAL}: {earlier.task_id} ended in an error under {earlier.arm}, and {rest[-1].task_id} "
+                f"{JOURNAL}: {earlier.task_id} ended in an error under {earlier.arm_folder}, and {rest[-1].task_id} "
                 "follows it in its stream; request both, or choose another --out"
             )
     if retry_errors:

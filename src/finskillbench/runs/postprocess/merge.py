@@ -165,7 +165,7 @@ def _write(
 ) -> None:
     write_record(staging, record)
     write_events(staging, _merged_events(parts, owners))
-    for arm in {item.arm for item in items}:
+    for arm in {item.arm_folder for item in items}:
         make_folder(staging / "trajectories" / arm)
     for item in items:
         source = owners[item].folder / item.trajectory

@@ -17,16 +17,8 @@ from typing import NamedTuple
 import polars as pl
 
 from finskillbench.errors import SourceError
+from finskillbench.sources import files
 from finskillbench.sources.companies.universe import SecurityRecord
-from finskillbench.sources.files import (
-    Problems,
-    json_list,
-    json_object,
-    raise_or_collect,
-    read_json_file,
-    read_text,
-    symbol_of,
-)
 
 GICS_SECTORS: Mapping[str, str] = {
     "Information Technology": "Technology",
@@ -51,9 +43,9 @@ def constituents_file(raw_dir: Path) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def parse_constituents(path: Path, problems: Problems = None) -> dict[str, SecurityRecord]:
+def parse_constituents(path: Path, problems: files.Problems = None) -> dict[str, SecurityRecord]:
     """Read constituents by symbol (`BF-B`), with the project's sector names; SourceError for invalid rows."""
-    reader = csv.DictReader(io.StringIO(read_text(path), newline=""), strict=True)
+    reader = csv.DictReader(io.StringIO(files.read_text(path), newline=""), strict=True)
     found: dict[str, SecurityRecord] = {}
     try:
         absent = [name for name in _NEEDED if name not in (reader.fieldnames or ())]
@@ -64,11 +56,11 @@ def parse_constituents(path: Path, problems: Problems = None) -> dict[str, Secur
             try:
                 one = _constituent(path, reader.line_num, row)
             except SourceError as error:
-                raise_or_collect(error, problems)
+                files.raise_or_collect(error, problems)
                 continue
             if one.symbol in found:
                 twice = SourceError(path, f"{one.symbol} appears twice", line=reader.line_num, remedy="keep one row")
-                raise_or_collect(twice, problems)
+                files.raise_or_collect(twice, problems)
             found[one.symbol] = one
     except csv.Error as error:
         line = max(reader.line_num, 1)  # 0 while the header is read
@@ -91,7 +83,7 @@ def _constituent(path: Path, line: int, row: Mapping[str | None, str | None]) ->
     except ValueError:
         raise SourceError(path, f"impossible date {cells['Date added']!r}", line=line, remedy="YYYY-MM-DD") from None
     return SecurityRecord(
-        symbol=symbol_of(cells["Symbol"]),
+        symbol=files.symbol_of(cells["Symbol"]),
         name=cells["Security"],
         cik=cik.zfill(10) if cik else None,
         sector=sector,
@@ -157,12 +149,12 @@ def undo_split_restatement(symbol: str, counts: pl.DataFrame, latest: pl.DataFra
 
 def cover_counts(path: Path) -> pl.DataFrame:
     """Read the shares outstanding on cover pages: `end`, `filed`, `value`; SourceError for invalid JSON."""
-    record: Mapping[str, object] = json_object(read_json_file(path)) or {}
+    record: Mapping[str, object] = files.json_object(files.read_json_file(path)) or {}
     for key in ("facts", "dei", _TAG, "units"):
-        record = json_object(record.get(key)) or {}
+        record = files.json_object(record.get(key)) or {}
     rows: list[tuple[date, date, float]] = []
-    for entry in json_list(record.get("shares")) or []:
-        fields = json_object(entry) or {}
+    for entry in files.json_list(record.get("shares")) or []:
+        fields = files.json_object(entry) or {}
         value, form = fields.get("val"), fields.get("form")
         try:
             days = [date.fromisoformat(str(fields.get(name))) for name in ("end", "filed")]

@@ -8,17 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from finskillbench.errors import SourceError
+from finskillbench.sources import files
 from finskillbench.sources.companies.constituents import COVER_SCHEMA
-from finskillbench.sources.files import (
-    Problems,
-    json_list,
-    json_object,
-    one_line,
-    raise_or_collect,
-    read_json_file,
-    symbol_of,
-    ticker_of,
-)
 
 MIN_QUARTERS = 8
 """Minimum quarters of net income, to compare two trailing years."""
@@ -67,21 +58,21 @@ class Statements:
         return None
 
 
-def parse_statements(path: Path, problems: Problems = None) -> tuple[Statements, Mapping[str, str]]:
+def parse_statements(path: Path, problems: files.Problems = None) -> tuple[Statements, Mapping[str, str]]:
     """Read one company's file and its descriptive fields (name, cik, exchange); SourceError for invalid data."""
-    record = json_object(read_json_file(path)) or {}
-    symbol, named = ticker_of(path), record.get("symbol")
+    record = files.json_object(files.read_json_file(path)) or {}
+    symbol, named = files.ticker_of(path), record.get("symbol")
     if not isinstance(named, str):
         raise SourceError(path, "no field 'symbol'", line=1, remedy="expected one company's statements")
-    if symbol_of(named) != symbol:
+    if files.symbol_of(named) != symbol:
         raise SourceError(path, f"the symbol inside is {named!r}", line=1, remedy=f"rename or replace {symbol}")
-    blocks = {name: json_object(record.get(name)) for name in ("quarterly", "annual", "balances")}
+    blocks = {name: files.json_object(record.get(name)) for name in ("quarterly", "annual", "balances")}
 
     def series(field: str, entries: object, *, positive: bool = False) -> pl.DataFrame:
         try:
-            return _series(path, field, json_list(entries), positive=positive)
+            return _series(path, field, files.json_list(entries), positive=positive)
         except SourceError as error:
-            raise_or_collect(error, problems)
+            files.raise_or_collect(error, problems)
             return pl.DataFrame(schema=_SERIES)
 
     def figures(field: str) -> pl.DataFrame:
@@ -89,7 +80,7 @@ def parse_statements(path: Path, problems: Problems = None) -> tuple[Statements,
         found = blocks[block]
         if found is None:
             absent = SourceError(path, f"no object '{block}'", line=1, remedy="expected annual, quarterly and balances")
-            raise_or_collect(absent, problems)
+            files.raise_or_collect(absent, problems)
             return pl.DataFrame(schema=_SERIES)
         return series(f"{block}.{name}", found.get(name))
 
@@ -104,9 +95,9 @@ def parse_statements(path: Path, problems: Problems = None) -> tuple[Statements,
         diluted_shares=series("dilutedShares", record.get("dilutedShares"), positive=True),
         shares_outstanding=series("sharesLatest", [] if latest is None else [latest], positive=True),
     )
-    profile = json_object(record.get("profile")) or {}
+    profile = files.json_object(record.get("profile")) or {}
     described = {"name": record.get("name"), "cik": record.get("cik"), "exchange": profile.get("exchange")}
-    return statements, {key: one_line(value) for key, value in described.items() if isinstance(value, str)}
+    return statements, {key: files.one_line(value) for key, value in described.items() if isinstance(value, str)}
 
 
 def _series(path: Path, field: str, entries: list[object] | None, *, positive: bool) -> pl.DataFrame:
@@ -116,7 +107,7 @@ def _series(path: Path, field: str, entries: list[object] | None, *, positive: b
     ends: list[str] = []
     values: list[float] = []
     for i, entry in enumerate(entries):
-        fields = json_object(entry) or {}
+        fields = files.json_object(entry) or {}
         value, end = fields.get("v"), fields.get("end")
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not isinstance(end, str):
             raise SourceError(path, f"{field}[{i}] has no end or no number: {entry!r}", line=1, remedy="remove it")

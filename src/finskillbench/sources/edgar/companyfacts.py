@@ -17,19 +17,8 @@ import polars as pl
 from msgspec.structs import astuple
 
 from finskillbench.errors import SourceError
+from finskillbench.sources import files
 from finskillbench.sources.edgar.numerals import METRICS, STATEMENT_TAGS
-from finskillbench.sources.files import (
-    ACCESSION,
-    cik_of,
-    date_column,
-    json_list,
-    json_object,
-    one_line,
-    read_json_object,
-    read_text,
-    refuse_rows,
-    symbol_of,
-)
 
 FACTS_SCHEMA = {
     "taxonomy": pl.String,
@@ -152,23 +141,23 @@ _PERIOD = ("taxonomy", "tag", "unit", "start", "end", "accession")
 
 def _read(path: Path) -> _File:
     try:
-        return _FILE.decode(read_text(path))
+        return _FILE.decode(files.read_text(path))
     except (msgspec.DecodeError, RecursionError):
         raise _why_unreadable(path) from None
 
 
 def _filer(path: Path, record: _File) -> EdgarFiler:
-    ticker = symbol_of(record.ticker) if isinstance(record.ticker, str) and record.ticker else None
-    return EdgarFiler(cik_of(path, record.cik), one_line(record.entity_name), ticker, path)
+    ticker = files.symbol_of(record.ticker) if isinstance(record.ticker, str) and record.ticker else None
+    return EdgarFiler(files.cik_of(path, record.cik), files.one_line(record.entity_name), ticker, path)
 
 
 def _why_unreadable(path: Path) -> SourceError:
-    record = read_json_object(path)
-    cik_of(path, record.get("cik"))
-    facts = json_object(record.get("facts"))
+    record = files.read_json_object(path)
+    files.cik_of(path, record.get("cik"))
+    facts = files.json_object(record.get("facts"))
     if facts is None:
         return SourceError(path, "no object 'facts'", remedy="expected one company's EDGAR company facts")
-    taxonomy = next(name for name, concepts in facts.items() if json_object(concepts) is None)
+    taxonomy = next(name for name, concepts in facts.items() if files.json_object(concepts) is None)
     return SourceError(path, f"facts.{taxonomy} is not an object", remedy="download it again")
 
 
@@ -178,15 +167,15 @@ def _units(path: Path, concept: str, content: msgspec.Raw) -> dict[str, list[_Ro
         return _CONCEPT.decode(content).units
     except msgspec.DecodeError:
         pass
-    read_json_object(path)  # finds the line of invalid JSON, such as a number too large for a double
-    units = json_object((json_object(orjson.loads(bytes(content))) or {}).get("units")) or {}
+    files.read_json_object(path)  # finds the line of invalid JSON, such as a number too large for a double
+    units = files.json_object((files.json_object(orjson.loads(bytes(content))) or {}).get("units")) or {}
     found: dict[str, list[_Row]] = {}
     for unit, rows in units.items():
-        listed = json_list(rows)
-        if listed is None or any(json_object(row) is None for row in listed):
+        listed = files.json_list(rows)
+        if listed is None or any(files.json_object(row) is None for row in listed):
             raise SourceError(path, f"{concept} [{unit}] is not a list of rows", remedy="download it again")
         found[unit] = [
-            _row(path, f"{concept} [{unit}] row {i}", json_object(row) or {}) for i, row in enumerate(listed)
+            _row(path, f"{concept} [{unit}] row {i}", files.json_object(row) or {}) for i, row in enumerate(listed)
         ]
     return found
 
@@ -228,21 +217,21 @@ def _table(path: Path, places: list[_Place], rows: list[_Row]) -> tuple[pl.DataF
         orient="row",
     ).select(pl.all().repeat_by(pl.Series(counts, dtype=pl.UInt32)).explode())
     facts = repeated.with_columns(
-        date_column("start", start, refuse),
-        date_column("end", end, refuse),
+        files.date_column("start", start, refuse),
+        files.date_column("end", end, refuse),
         pl.Series("value", value, dtype=pl.Float64),
         pl.Series("accession", accession, dtype=pl.String),
         pl.Series("fiscal_year", fiscal_year, dtype=pl.Int32),
         pl.Series("fiscal_period", fiscal_period, dtype=pl.String, strict=False),
         pl.Series("form", form, dtype=pl.String),
-        date_column("filed", filed, refuse),
+        files.date_column("filed", filed, refuse),
         pl.Series("frame", frame, dtype=pl.String, strict=False),
     )
-    refuse_rows(
+    files.refuse_rows(
         refuse,
         (facts["end"].is_null(), "no end"),
         (facts["filed"].is_null(), "no filing date"),
-        (~facts["accession"].str.contains(ACCESSION), "the accession is not of the form 0000000000-00-000000"),
+        (~facts["accession"].str.contains(files.ACCESSION), "the accession is not of the form 0000000000-00-000000"),
         ((facts["start"] > facts["end"]).fill_null(False), "the period starts after its end"),
     )
     facts = facts.with_row_index("row")

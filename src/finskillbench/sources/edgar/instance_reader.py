@@ -116,14 +116,16 @@ class InstanceReader:
         self._ends: dict[str, Callable[[], None]] = {
             f"{_XBRLI} context": self._end_context,
             f"{_XBRLI} unit": self._end_unit,
-            f"{_XBRLI} measure": self._end_measure,
+            f"{_XBRLI} measure": lambda: self._measures[self._divided].append(self._end_text().rpartition(":")[2]),
             _IDENTIFIER: self._end_identifier,
             f"{_XBRLI} forever": lambda: self._period.update(start=None, end=None),
             f"{_XBRLI} startDate": lambda: self._end_date("start"),
             f"{_XBRLI} endDate": lambda: self._end_date("end"),
             f"{_XBRLI} instant": lambda: self._end_date("end"),
-            f"{_XBRLDI} explicitMember": self._end_member,
-            f"{_XBRLDI} typedMember": self._end_typed,
+            f"{_XBRLDI} explicitMember": lambda: self._dimensions.append(
+                (self._axis, ":".join(self._qname(self._end_text())))
+            ),
+            f"{_XBRLDI} typedMember": lambda: self._dimensions.append((self._axis, self._end_text())),
         }
         self._figures = {f"{uri} {name}" for uri in _INLINE for name in ("nonFraction", "fraction")}
         self._marked = self._figures | {f"{uri} nonNumeric" for uri in _INLINE}
@@ -332,12 +334,6 @@ class InstanceReader:
         self._axis = ":".join(self._qname(attributes.get("dimension", "")))
         self._start_text(attributes)
 
-    def _end_typed(self) -> None:
-        self._dimensions.append((self._axis, self._end_text()))
-
-    def _end_member(self) -> None:
-        self._dimensions.append((self._axis, ":".join(self._qname(self._end_text()))))
-
     def _start_unit(self, attributes: dict[str, str]) -> None:
         self._unit = attributes.get("id", "")
         self._measures = ([], [])
@@ -345,9 +341,6 @@ class InstanceReader:
 
     def _start_denominator(self, _: dict[str, str]) -> None:
         self._divided = True
-
-    def _end_measure(self) -> None:
-        self._measures[self._divided].append(self._end_text().rpartition(":")[2])
 
     def _end_unit(self) -> None:
         above, below = ("*".join(part) for part in self._measures)

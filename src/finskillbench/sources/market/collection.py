@@ -103,16 +103,14 @@ def load_french(folder: Path, *, start: date = DEFAULT_START) -> tuple[pl.DataFr
 
 
 def _the_file(folder: Path, part: str) -> Path:
-    found = [
-        f for f in files_below(folder, (".csv", ".csv.gz")) if part in f.name.lower() and "daily" in f.name.lower()
-    ]
-    if len(found) != 1:
+    kept = [f for f in files_below(folder, (".csv", ".csv.gz")) if part in f.name.lower() and "daily" in f.name.lower()]
+    if len(kept) != 1:
         raise SourceError(
             folder,
-            f"{len(found)} daily files named *{part}*daily*.csv where one is expected",
-            remedy="add the daily file of the data library" if not found else "keep one of them",
+            f"{len(kept)} daily files named *{part}*daily*.csv where one is expected",
+            remedy="add the daily file of the data library" if not kept else "keep one of them",
         )
-    return found[0]
+    return kept[0]
 
 
 MAX_GAP = 30

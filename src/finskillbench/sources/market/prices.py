@@ -8,18 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from finskillbench.errors import SourceError
-from finskillbench.sources.files import (
-    DEFAULT_START,
-    Problems,
-    TextTable,
-    parse_dates,
-    parse_numbers,
-    raise_or_collect,
-    read_cells,
-    read_text,
-    symbol_of,
-    ticker_of,
-)
+from finskillbench.sources import files
 
 SUFFIXES = (".csv", ".csv.gz")
 MAX_VOLUME = 1e12
@@ -67,11 +56,11 @@ class PriceFile:
 
 def has_ohlcv(path: Path) -> bool:
     """Return true if the header of a price file has open, high, low and volume."""
-    columns, _ = _header(path, read_text(path), ticker_of(path))
+    columns, _ = _header(path, files.read_text(path), files.ticker_of(path))
     return {"open", "high", "low", "volume"} <= set(columns)
 
 
-def parse_prices(path: Path, *, start: date = DEFAULT_START, problems: Problems = None) -> PriceFile:
+def parse_prices(path: Path, *, start: date = files.DEFAULT_START, problems: files.Problems = None) -> PriceFile:
     """Read one price file and check every cell.
 
     Without an `Adj Close` column the close is already adjusted (yfinance's auto_adjust). Open, high or low of 0
@@ -82,15 +71,13 @@ def parse_prices(path: Path, *, start: date = DEFAULT_START, problems: Problems 
     SourceError : wrong columns, invalid cell or date, a close missing, not positive or outside [low, high], high < low,
         a volume negative or beyond `MAX_VOLUME`, a one-day spike, another ticker's row.
     """
-    ticker = ticker_of(path)
-    text = read_text(path)
-    columns, header_lines = _header(path, text, ticker)
-    body = text.split("\n", header_lines)
-    table = read_cells(
-        path, body[header_lines] if len(body) > header_lines else "", columns, header_lines + 1, problems
-    )
-    dates = parse_dates(table, "date")
-    values = {name: parse_numbers(table, name) for name in columns if name not in ("date", "stockname")}
+    ticker = files.ticker_of(path)
+    text = files.read_text(path)
+    columns, header = _header(path, text, ticker)
+    body = text.split("\n", header)
+    table = files.read_cells(path, body[header] if len(body) > header else "", columns, header + 1, problems)
+    dates = files.parse_dates(table, "date")
+    values = {name: files.parse_numbers(table, name) for name in columns if name not in ("date", "stockname")}
     if "stockname" in columns:
         table.refuse(
             table.cells["stockname"].str.to_uppercase().str.replace_all(".", "-", literal=True) != ticker,
@@ -133,14 +120,14 @@ def _header(path: Path, text: str, ticker: str) -> tuple[list[str], int]:
     if raw[0].lower() != "price":
         return columns, 1
     tickers = lines[1].split(",")[1:] if len(lines) > 1 else []
-    if {symbol_of(cell.strip()) for cell in tickers} != {ticker}:
+    if {files.symbol_of(cell.strip()) for cell in tickers} != {ticker}:
         raise SourceError(path, f"the second header line does not name {ticker}", line=2, remedy="one ticker per file")
     if len(lines) < 3 or lines[2].strip().rstrip(",").lower() != "date":
         raise SourceError(path, "the third header line is not 'Date,,,'", line=3, remedy="download it again")
     return columns, 3
 
 
-def _check_values(table: TextTable, values: dict[str, pl.Series], inside: pl.Series) -> None:
+def _check_values(table: files.TextTable, values: dict[str, pl.Series], inside: pl.Series) -> None:
     for name in ("close", "adj_close"):
         problem = f"{name} is missing or not positive:"
         shown = name if name in table.cells.columns else "close"
@@ -166,7 +153,7 @@ def _check_values(table: TextTable, values: dict[str, pl.Series], inside: pl.Ser
         )
 
 
-def _refuse_spikes(table: TextTable, dates: pl.Series, values: dict[str, pl.Series], inside: pl.Series) -> None:
+def _refuse_spikes(table: files.TextTable, dates: pl.Series, values: dict[str, pl.Series], inside: pl.Series) -> None:
     """Report a close far from both of its neighbours, which agree: no real price moves like that.
 
     Lasting moves are kept as corporate actions or news (see `splice.repair_jumps` and the panels' jumps).
@@ -184,4 +171,4 @@ def _refuse_spikes(table: TextTable, dates: pl.Series, values: dict[str, pl.Seri
                 f"{name} of {dates[row]} is {value:g} between {before:g} on {dates[row - 1]} and {after:g} on "
                 f"{dates[row + 1]}: a spike that the next session undoes"
             )
-            raise_or_collect(table.error(row, what, remedy="repair or delete the row"), table.problems)
+            files.raise_or_collect(table.error(row, what, remedy="repair or delete the row"), table.problems)

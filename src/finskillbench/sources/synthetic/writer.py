@@ -22,16 +22,7 @@ from finskillbench.csv_output import csv_text
 from finskillbench.errors import InputError
 from finskillbench.sources.companies.constituents import GICS_SECTORS
 from finskillbench.sources.companies.universe import SecurityRecord, sector_counts
-from finskillbench.sources.synthetic.calendar import (
-    PROFILES,
-    SyntheticStream,
-    dividend_sessions,
-    generator,
-    new_york_offset,
-    on_grid,
-    quarter_ends,
-    sessions,
-)
+from finskillbench.sources.synthetic import calendar
 from finskillbench.sources.synthetic.filers.edgar_files import companyfacts_json, instances, submissions_json
 from finskillbench.sources.synthetic.filers.filer import SyntheticFiler
 from finskillbench.sources.synthetic.filers.history import draw_filer
@@ -97,18 +88,18 @@ def simulate(seed: int, names: int = 30) -> SyntheticMarket:
         raise InputError(f"seed={seed}: a seed is a non-negative integer")
     if not MIN_NAMES <= names <= MAX_NAMES:
         raise InputError(f"names={names}: a synthetic market has {MIN_NAMES} to {MAX_NAMES} names")
-    days = sessions()
-    quarters = quarter_ends(date(2015, 1, 1), date(2025, 9, 30))
-    counts = sector_counts({sector: profile.count for sector, profile in PROFILES.items()}, names)
-    companies = invent_companies(counts, generator(seed, SyntheticStream.NAMES))
+    days = calendar.sessions()
+    quarters = calendar.quarter_ends(date(2015, 1, 1), date(2025, 9, 30))
+    counts = sector_counts({sector: profile.count for sector, profile in calendar.PROFILES.items()}, names)
+    companies = invent_companies(counts, calendar.generator(seed, calendar.SyntheticStream.NAMES))
     sectors = tuple(company.security.sector for company in companies)
-    macro = draw_macro(days, generator(seed, SyntheticStream.MACRO))
-    factors = draw_factors(days, generator(seed, SyntheticStream.FACTORS))
+    macro = draw_macro(days, calendar.generator(seed, calendar.SyntheticStream.MACRO))
+    factors = draw_factors(days, calendar.generator(seed, calendar.SyntheticStream.FACTORS))
     bills = dict(zip(*macro["DGS3MO"], strict=True))
     # The data library prints the bill's daily rate with two decimals of a percent.
     risk_free = np.round([(bills[day] or 0.0) / 252 for day in days], 2) / 100
     multiplier = volatility_multiplier(days)
-    caps = _market_caps(sectors, generator(seed, SyntheticStream.CAPS))
+    caps = _market_caps(sectors, calendar.generator(seed, calendar.SyntheticStream.CAPS))
     common = sector_returns(seed, SECTORS, multiplier)
     traits = tuple(
         draw_traits(seed, i, sector, float(caps[i] / _MEAN_CAP), quarters) for i, sector in enumerate(sectors)
@@ -126,8 +117,8 @@ def simulate(seed: int, names: int = 30) -> SyntheticMarket:
             close[:, i],
             days,
             quarters,
-            on_grid(caps[i] / close[anchor, i], -5),
-            generator(seed, SyntheticStream.CAPS, i + 1),
+            calendar.on_grid(caps[i] / close[anchor, i], -5),
+            calendar.generator(seed, calendar.SyntheticStream.CAPS, i + 1),
         )
         for i, one in enumerate(traits)
     )
@@ -201,7 +192,7 @@ def _write_all(folder: Path, truth: SyntheticMarket) -> None:
     _text(folder / "famafrench" / "F-F_Momentum_Factor_daily.csv", momentum)
     for series, values in truth.macro.items():
         _text(folder / "fred" / f"{series}.csv", _fred(series, values))
-    stamps = [f"{day.isoformat()} 00:00:00{new_york_offset(day)}" for day in truth.days]
+    stamps = [f"{day.isoformat()} 00:00:00{calendar.new_york_offset(day)}" for day in truth.days]
     # One name at a time, to limit memory.
     for i, company in enumerate(truth.companies):
         symbol = company.security.symbol
@@ -217,7 +208,7 @@ def _write_all(folder: Path, truth: SyntheticMarket) -> None:
 
 def price_frame(truth: SyntheticMarket, index: int, stamps: list[str]) -> pl.DataFrame:
     """Return a yfinance table: Date, Open, High, Low, Close (all adjusted), Volume, Dividends, Stock Splits."""
-    rng = generator(truth.seed, SyntheticStream.TRADING, index)
+    rng = calendar.generator(truth.seed, calendar.SyntheticStream.TRADING, index)
     traits, facts = truth.traits[index], truth.fundamentals[index]
     close = truth.adjusted_close[:, index]
     count = len(close)
@@ -250,7 +241,7 @@ def _dividends(truth: SyntheticMarket, index: int) -> Floats:
     """Return a quarter of the yield at the previous close, four decimals, on the ex-dividend sessions."""
     close = truth.adjusted_close[:, index]
     paid = np.zeros(len(close))
-    at = np.array(dividend_sessions())
+    at = np.array(calendar.dividend_sessions())
     paid[at] = np.round(close[at - 1] * truth.traits[index].dividend_yield / 4, 4)
     return paid
 
@@ -272,7 +263,7 @@ def statements_json(truth: SyntheticMarket, index: int) -> str:
         "cik": security.cik,
         "profile": {
             "sic": security.sub_sector,
-            "fye": _fiscal_year_end(facts),
+            "fye": facts.annual_ends[-1].strftime("%m%d"),
             "city": city.upper(),
             "state": state,
             "website": None,
@@ -285,10 +276,6 @@ def statements_json(truth: SyntheticMarket, index: int) -> str:
         "sharesLatest": {"end": when.isoformat(), "v": round(latest)},
     }
     return orjson.dumps(record).decode()
-
-
-def _fiscal_year_end(facts: Fundamentals) -> str:
-    return facts.annual_ends[-1].strftime("%m%d")
 
 
 def _entries(ends: tuple[date, ...], name: str, values: Floats) -> list[dict[str, object]]:

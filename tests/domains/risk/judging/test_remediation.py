@@ -173,7 +173,7 @@ def test_conventions_speak_of_the_limits_of_the_case_only() -> None:
     told = definitions(task_input)
     assert f"{ROUNDING:.4f}" in told["rounding"]
     assert f"{BREACH:.4f}" in told["rounding"]
-    assert "keep long_only, position_limit_min, turnover_max_monthly and" in told["out_of_reach"]
+    assert "keep long_only, position_limit_min, turnover_max_monthly, minimum_trade and cash" in told["out_of_reach"]
     assert "tracking error" not in told["units"]
     task_input["mandate"]["constraints"].pop()
     told = definitions(task_input)

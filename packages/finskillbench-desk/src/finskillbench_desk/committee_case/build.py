@@ -16,7 +16,7 @@ from finskillbench.errors import InputError
 from finskillbench_desk.committee_case.draw import DrawnCase, draw_committee_case, rates_of
 from finskillbench_desk.committee_case.judging.agent_documents import instrument_json
 from finskillbench_desk.committee_case.ledger.case import LEAST_ISSUERS
-from finskillbench_desk.committee_case.ledger.nouns import FundLedger, ledger_tables
+from finskillbench_desk.committee_case.ledger.records import ledger_tables
 from finskillbench_desk.committee_case.rules.judging import coding_truth
 from finskillbench_desk.engines.books.figures import FIGURES, figures
 from finskillbench_desk.engines.guidelines.cure import after
@@ -160,14 +160,11 @@ amount at its true price; cash takes the other side and must not become negative
 keeps its sign. Purchases and sales count as pending trades of the quarter; futures do not.
 5. figures: of the book after the trades, as conventions defines them."""
 
-_UNITS = (
-    "values, cash and trades are dollars; limits and weights are percent of net asset value, which is the value of all "
-    "positions and cash; fx is dollars per unit of a currency; quarter_to_date is the dollars bought and sold in the "
-    "quarter that have settled"
-)
 CONVENTIONS = merge_conventions(
     {
-        "units": _UNITS,
+        "units": "values, cash and trades are dollars; limits and weights are percent of net asset value, which is the "
+        "value of all positions and cash; fx is dollars per unit of a currency; quarter_to_date is the dollars bought "
+        "and sold in the quarter that have settled",
         "exposures": "shares, preferred shares and receipts count for their issuer, funds as their holdings, an equity "
         "future as its notional times the benchmark; all else carries no risk. the covariance of two issuers a year is "
         "the sum over the factors of risk_model of the products of their loadings; for an issuer with itself, its "
@@ -183,8 +180,7 @@ def _prompt(as_of: str) -> Prompt:
         f"You prepare the investment committee's case on one fund as of the close of {as_of}. The custodians' "
         "extracts, the blotter, corporate actions, two sources of prices, a vendor's reference file, the benchmark, "
         "the funds' holdings, the issuers' filings and a risk model are tables; documents holds the guidelines with "
-        "their amendments, the "
-        f"valuation policy and the language for coded rules.\n{PARTS}",
+        f"their amendments, the valuation policy and the language for coded rules.\n{PARTS}",
         "Submit one JSON object with rules, book, breaches, excluded, trades and figures. Give dollars to the cent and "
         "figures with at least 5 significant digits.",
     )
@@ -221,35 +217,29 @@ def committee_task(case: DrawnCase, number: int) -> BuiltTask:
     frames = ledger_tables(ledger)
     task_input: CommitteeInput = {
         "as_of": ledger.as_of.isoformat(),
-        "documents": _documents(case),
+        "documents": {"guidelines": case.guidelines.text, "valuation": VALUATION, "rule_language": SCHEMA},
         **{name: reference(task_id, name, frame) for name, frame in frames.items()},
         "cash_balances": dict(sorted(ledger.balances.items())),
         "fx": {name: rate for name, rate in ledger.fx.items() if name != "GBX"},
         "quarter_to_date": {"purchases": case.book.trading.used_purchases, "sales": case.book.trading.used_sales},
         "conventions": CONVENTIONS,
     }  # pyright: ignore[reportAssignmentType] - the tables are those that the type names
-    episode = Episode(
-        task_id, "desk", NAME, ledger.as_of, case.tier, cast("Any", task_input), _prompt(ledger.as_of.isoformat())
-    )
-    expected = expected_answer(case)
-    truth = Truth(task_id, NAME, expected, _known(case), _proof_of(case))
+    prompt = _prompt(ledger.as_of.isoformat())
+    episode = Episode(task_id, "desk", NAME, ledger.as_of, case.tier, cast("Any", task_input), prompt)
+    truth = Truth(task_id, NAME, expected_answer(case), _known(case), _proof_of(case))
     return BuiltTask(episode, truth, certificate(case), tables=frames)
-
-
-def _documents(case: DrawnCase) -> dict[str, str]:
-    return {"guidelines": case.guidelines.text, "valuation": VALUATION, "rule_language": SCHEMA}
 
 
 def expected_answer(case: DrawnCase) -> dict[str, Any]:
     """Return the true answer in the form of `CommitteeCase`."""
     holdings, trading = case.world.holdings, case.book.trading
-    vendor = _vendor_of(case.world.ledger)
     replaced: list[dict[str, Any]] = []
-    for issuer, vendor_row in sorted(vendor.items()):
-        if vendor_row["sector"] != holdings.sectors[issuer]:
-            replaced.append({"issuer": issuer, "field": "sector", "value": holdings.sectors[issuer]})
-        if abs(vendor_row["shares"] - holdings.shares[issuer]) > 1e-3 * holdings.shares[issuer]:
-            replaced.append({"issuer": issuer, "field": "shares_outstanding", "value": holdings.shares[issuer]})
+    for issuer, row in sorted(case.world.ledger.listed.items()):
+        sector, shares = holdings.sectors[issuer], holdings.shares[issuer]
+        if row.sector != sector:
+            replaced.append({"issuer": issuer, "field": "sector", "value": sector})
+        if abs(row.shares - shares) > 1e-3 * shares:
+            replaced.append({"issuer": issuer, "field": "shares_outstanding", "value": shares})
     return {
         "rules": [rule_json(rule) for rule in case.rules],
         "book": {
@@ -269,10 +259,6 @@ def expected_answer(case: DrawnCase) -> dict[str, Any]:
     }
 
 
-def _vendor_of(ledger: FundLedger) -> dict[str, dict[str, Any]]:
-    return {name: {"sector": row.sector, "shares": row.shares} for name, row in ledger.listed.items()}
-
-
 def _known(case: DrawnCase) -> dict[str, Any]:
     world, ledger = case.world, case.world.ledger
     shown: dict[str, float] = {}
@@ -284,7 +270,7 @@ def _known(case: DrawnCase) -> dict[str, Any]:
         "planted": sorted(map(asdict, world.planted), key=lambda one: (one["kind"], one["where"])),
         "trading": list(case.book.trading.row),
         "rates": dict(rates_of(ledger).rates),
-        "vendor": _vendor_of(ledger),
+        "vendor": {name: {"sector": row.sector, "shares": row.shares} for name, row in ledger.listed.items()},
         "shown": shown,
         "least_cost": case.cure.cost,
         "leverage": dict(case.risk.leverage),

@@ -25,7 +25,7 @@ from finskillbench_desk.committee_case.ledger.case import (
     round_quantities,
     write_records,
 )
-from finskillbench_desk.committee_case.ledger.nouns import CaseSecurity, FundLedger, TrueHoldings
+from finskillbench_desk.committee_case.ledger.records import CaseSecurity, FundLedger, TrueHoldings
 from finskillbench_desk.engines.books.figures import Risk
 from finskillbench_desk.engines.guidelines.book import FUTURES, Book, Instrument, Position, QuarterTrades
 from finskillbench_desk.engines.guidelines.cure import CertifiedCure, CureRules, after, cheapest_cure
@@ -59,9 +59,7 @@ def _book_of(ledger: FundLedger, holdings: TrueHoldings, trading: QuarterTrades)
     instruments = {name: instrument_of(line, ledger, holdings) for name, line in ledger.securities.items()}
     positions = [Position(CASH, holdings.cash)]
     for name, units in holdings.quantities.items():
-        amount = units * holdings.prices[name]
-        future = ledger.securities[name].kind in FUTURES
-        positions.append(Position(instruments[name], *((0.0, amount) if future else (amount, 0.0))))
+        positions.append(Position.of(instruments[name], units * holdings.prices[name]))
     held = {position.instrument.name for position in positions}
     unheld = tuple(each for name, each in instruments.items() if name not in held)
     return Book(tuple(positions), unheld, trading)
@@ -72,13 +70,8 @@ def instrument_of(line: CaseSecurity, ledger: FundLedger, holdings: TrueHoldings
     attributes: dict[str, float] = {}
     if line.kind in ("share", "preferred", "receipt"):
         attributes["market_cap"] = holdings.shares[line.issuer] * holdings.prices[line.issuer]
-    optional: Mapping[str, float | None] = {
-        "adv": line.adv,
-        "rating": line.rating,
-        "maturity": line.maturity,
-        "beta": line.beta,
-    }
-    attributes |= {name: float(value) for name, value in optional.items() if value is not None}
+    optional = ((name, getattr(line, name)) for name in ("adv", "rating", "maturity", "beta"))
+    attributes |= {name: float(value) for name, value in optional if value is not None}
     return Instrument(
         name=line.security,
         kind=line.kind,
@@ -146,11 +139,8 @@ def draw_committee_case(
         one = draft_market(panels, members, as_of, wanted, rng)
         quantities, cash = _sizes(one, rng)
         world = write_records(one, quantities, cash, rng)
-        nav = cash + math.fsum(
-            units * one.prices[name]
-            for name, units in quantities.items()
-            if one.ledger.securities[name].kind not in FUTURES
-        )
+        valued = [name for name in quantities if one.ledger.securities[name].kind not in FUTURES]
+        nav = cash + math.fsum(quantities[name] * one.prices[name] for name in valued)
         book = _book_of(world.ledger, world.holdings, _trading(world, one.units, nav, rng))
         for _ in range(_DOCUMENTS):
             case = _with_guidelines(tier, number, world, book, risk_of(world.ledger), rng)
@@ -180,9 +170,8 @@ def _with_guidelines(
     names = {name: f"{name.title()} {_ENDINGS[int(rng.integers(len(_ENDINGS)))]}" for name in world.ledger.benchmark}
     vocabulary = Vocabulary(names)
     try:
-        guidelines = draw_guidelines(
-            rng, vocabulary, world.ledger.as_of, book, BREACHES[tier], (_BANS[number % len(_BANS)], *rotation(number))
-        )
+        requested = (_BANS[number % len(_BANS)], *rotation(number))
+        guidelines = draw_guidelines(rng, vocabulary, world.ledger.as_of, book, BREACHES[tier], requested)
         rules = guidelines.rules()
         if any(abs(each.measured - each.limit) < LEAST_DISTANCE and each.limit != 0 for each in evaluate(rules, book)):
             return None
@@ -212,13 +201,7 @@ def _wanted(tier: str, number: int, rng: np.random.Generator) -> tuple[tuple[str
 
 def _sizes(one: MarketDraft, rng: np.random.Generator) -> tuple[dict[str, float], float]:
     nav, ledger = float(rng.uniform(1.5e9, 6e9)), one.ledger
-    typical = {
-        "fund": 0.022,
-        "corporate_bond": 0.006,
-        "convertible": 0.005,
-        "government_bond": 0.012,
-        "preferred": 0.004,
-    }
+    typical = {"fund": 0.022, "convertible": 0.005, "government_bond": 0.012, "preferred": 0.004}
     raw: dict[str, float] = {}
     for name in one.roles.held:
         line = ledger.securities[name]
@@ -231,19 +214,17 @@ def _sizes(one: MarketDraft, rng: np.random.Generator) -> tuple[dict[str, float]
     cash = float(rng.uniform(0.02, 0.05))
     total = math.fsum(level for name, level in raw.items() if name not in notional)
     weights = {name: (1 - cash) * level / total for name, level in raw.items()} | notional
-    return round_quantities(
-        one, {name: weight * nav / one.prices[name] for name, weight in weights.items()}
-    ), cash * nav
+    units = {name: weight * nav / one.prices[name] for name, weight in weights.items()}
+    return round_quantities(one, units), cash * nav
 
 
 def _trading(world: CommitteeWorld, units: Mapping[str, float], nav: float, rng: np.random.Generator) -> QuarterTrades:
     """Draw the quarter's settled trades and add the pending ones of the blotter."""
     ledger, gone = world.ledger, {order.replaces for order in world.ledger.orders}
-    pending = [
-        order.quantity * order.price * units[order.security]
-        for order in ledger.orders
-        if order.trade not in gone and order.trade_date <= ledger.as_of < order.settle_date
+    orders = [
+        one for one in ledger.orders if one.trade not in gone and one.trade_date <= ledger.as_of < one.settle_date
     ]
+    pending = [one.quantity * one.price * units[one.security] for one in orders]
     used = [round(float(rng.uniform(0.01, 0.05)) * nav, 2) for _ in range(2)]
     bought, sold = math.fsum(max(one, 0.0) for one in pending), math.fsum(max(-one, 0.0) for one in pending)
     return QuarterTrades(used[0], used[1], bought, sold)

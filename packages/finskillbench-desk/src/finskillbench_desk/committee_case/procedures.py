@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from finskillbench.domains.interactive import ProcedureCall
 from finskillbench.episode import JsonObject
@@ -13,19 +13,15 @@ from finskillbench_desk.committee_case.documents.reader import read_guidelines
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 
 REVIEW, SCREENING = "mandate-review", "account-screening"
-Playing = Generator[tuple[ProcedureCall, ...], list[JsonObject], JsonObject]
+T = TypeVar("T")
+_Calling: TypeAlias = Generator[tuple[ProcedureCall, ...], list[JsonObject], T]
+"""Generator that yields tool calls, receives their results, and returns T."""
+Playing: TypeAlias = _Calling[JsonObject]
 Row = dict[str, Any]
 _BOOK = ["reference", "benchmark", "constituents", "prices", "fx"]
 _FIELDS = ("documents.guidelines", "as_of", "fx", "cash_balances", "quarter_to_date")
-_PAGES = (
-    ("trades", 0),
-    ("trades", 200),
-    ("corporate_actions", 0),
-    ("reference", 0),
-    ("reference", 200),
-    ("second_source", 0),
-    ("second_source", 200),
-)
+_FIRST_ROWS = {"trades": (0, 200), "corporate_actions": (0,), "reference": (0, 200), "second_source": (0, 200)}
+_PAGES = [(table, first) for table, rows in _FIRST_ROWS.items() for first in rows]
 
 
 @dataclass
@@ -43,6 +39,10 @@ class _Found:
     @property
     def day(self) -> str:
         return str(self.fields["as_of"])
+
+    @property
+    def rates(self) -> dict[str, float]:
+        return {"USD": 1.0, **self.fields["fx"]}
 
 
 def reference() -> Playing:
@@ -67,17 +67,11 @@ def textbook() -> Playing:
         {"clause": "1", "measure": "weight", "by": "issuer", "comparison": "at_most", "limit": 10},
         {"clause": "2", "measure": "weight", "by": "sector", "comparison": "at_most", "limit": 30},
     ]
-    book = {
-        "positions": _positions(units, dollars),
-        "cash": _settled_cash(found),
-        "pending_purchases": 0,
-        "pending_sales": 0,
-        "replaced": [],
-    }
+    book = _book(units, dollars, _settled_cash(found), (0, 0), [])
     return {"rules": rules, "book": book, "breaches": [], "excluded": [], "trades": [], "figures": {}}
 
 
-def _opened() -> Generator[tuple[ProcedureCall, ...], list[JsonObject], _Found]:
+def _opened() -> _Calling[_Found]:
     results = yield (
         ProcedureCall("load_skill", {"skill_name": REVIEW}),
         *(ProcedureCall("get_task_data", {"field": name}) for name in _FIELDS),
@@ -108,21 +102,15 @@ def play_case(*, careful: bool = True, reconciles: bool = True, largest: int | N
         kept = sorted(units, key=lambda name: -abs(dollars[name]))[:largest]
         units = {name: units[name] for name in kept}
     rules = _rules(str(found.fields["documents.guidelines"]), found.rows["reference"], careful)
-    book = {
-        "positions": _positions(units, dollars),
-        "cash": cash,
-        "pending_purchases": pending[0],
-        "pending_sales": pending[1],
-        "replaced": found.replaced,
-    }
-    stated = {
-        "units": units,
-        "cash": cash,
-        "closes": found.closes,
-        "currencies": found.currencies,
-        "replaced": found.replaced,
-        "quarter": {**found.fields["quarter_to_date"], "pending_purchases": pending[0], "pending_sales": pending[1]},
-    }
+    book = _book(units, dollars, cash, pending, found.replaced)
+    return (yield from _decided(found, rules, book, units))
+
+
+def _decided(found: _Found, rules: list[Row], book: Row, units: Mapping[str, float]) -> Playing:
+    """Test the rules on the book, cure its breaches, measure the result, and return the answer."""
+    pending = {name: book[name] for name in ("pending_purchases", "pending_sales")}
+    stated = {"units": units, "cash": book["cash"], "closes": found.closes, "currencies": found.currencies}
+    stated |= {"replaced": found.replaced, "quarter": {**found.fields["quarter_to_date"], **pending}}
     measured, cured = yield (
         _run(REVIEW, "run_rules", {"rules": rules, **stated}, _BOOK),
         _run(REVIEW, "cheapest_cure", {"rules": rules, **stated}, _BOOK),
@@ -158,7 +146,7 @@ _PRINTED = {"ask": "sums", "table": "custodian", "column": "quantity", "by": "se
 _TABLES = ["custodian", "prices", "second_source", "reference", "benchmark", "filings", "fx"]
 
 
-def _reconciled(found: _Found, careful: bool) -> Generator[tuple[ProcedureCall, ...], list[JsonObject], None]:
+def _reconciled(found: _Found, careful: bool) -> _Calling[None]:
     """Read the custodians' units and record where the policy overrules a source."""
     if not careful:
         (answers,) = yield (_ask([_PRINTED], _TABLES),)
@@ -170,21 +158,13 @@ def _reconciled(found: _Found, careful: bool) -> Generator[tuple[ProcedureCall, 
     other = [name for name, row in lines.items() if row["currency"] != secondary[name]["currency"]]
     pairs = {name: [lines[name]["currency"], secondary[name]["currency"]] for name in other}
     split = [row for row in found.rows["corporate_actions"] if row["type"] == "split" and row["ex_date"] <= found.day]
-    filed = {"table": "filings", "key": "issuer", "column": "shares_outstanding", "latest": "filed"}
+    filed = _side("filings", "shares_outstanding") | {"latest": "filed", "until": {"filed": found.day}}
+    vendor = _side("reference", "shares_outstanding")
     questions: list[Row] = [
         {**_PRINTED, "once": "lot"},
         {"ask": "unchanged", "sessions": 3},
-        {
-            "ask": "differences",
-            "left": {"table": "reference", "key": "issuer", "column": "sector"},
-            "right": {"table": "benchmark", "key": "issuer", "column": "sector"},
-        },
-        {
-            "ask": "differences",
-            "left": {"table": "reference", "key": "issuer", "column": "shares_outstanding"},
-            "right": {**filed, "until": {"filed": found.day}},
-            "beyond": 0.001,
-        },
+        {"ask": "differences", "left": _side("reference", "sector"), "right": _side("benchmark", "sector")},
+        {"ask": "differences", "left": vendor, "right": filed, "beyond": 0.001},
         {"ask": "costs", "securities": [row["security"] for row in split]},
         {"ask": "levels", "securities": other, "currencies": sorted({one for pair in pairs.values() for one in pair})},
     ]
@@ -205,6 +185,10 @@ def _reconciled(found: _Found, careful: bool) -> Generator[tuple[ProcedureCall, 
     _booked(found, split, costs["lots"])
 
 
+def _side(table: str, column: str) -> Row:
+    return {"table": table, "key": "issuer", "column": column}
+
+
 def _booked(found: _Found, splits: Sequence[Row], lots: Sequence[Row]) -> None:
     """Restate lots from before an unbooked split in post-split units, each lot once."""
     ratios = {row["security"]: row for row in splits}
@@ -216,9 +200,7 @@ def _booked(found: _Found, splits: Sequence[Row], lots: Sequence[Row]) -> None:
                 found.printed[lot["security"]] += lot["quantity"] * (ratio - 1)
 
 
-def _traded(
-    found: _Found,
-) -> Generator[tuple[ProcedureCall, ...], list[JsonObject], tuple[dict[str, float], float, tuple[float, float]]]:
+def _traded(found: _Found) -> _Calling[tuple[dict[str, float], float, tuple[float, float]]]:
     """Return units on trade date, cash with everything due, and dollars of pending purchases and sales."""
     later = {"until": {"trade_date": found.day}, "after": {"settle_date": found.day}}
     pending: Row = {"ask": "sums", "table": "trades", "column": "quantity", "by": "security", **later}
@@ -231,22 +213,19 @@ def _traded(
         units[name] = units.get(name, 0.0) + count
     bought, sold = paid["sums"].get("buy", 0.0), -paid["sums"].get("sell", 0.0)
     cash = _settled_cash(found) - bought + sold
-    standing = [
-        row for row in found.rows["trades"] if row["trade"] not in found.void and row["trade_date"] <= found.day
-    ]
-    cash += _actions(units, standing, found)
+    traded = [row for row in found.rows["trades"] if row["trade_date"] <= found.day]
+    cash += _actions(units, [row for row in traded if row["trade"] not in found.void], found)
     return {name: count for name, count in units.items() if abs(count) > 1e-6}, cash, (bought, sold)
 
 
 def _settled_cash(found: _Found) -> float:
-    rates = {"USD": 1.0, **found.fields["fx"]}
+    rates = found.rates
     return math.fsum(amount * rates[name] for name, amount in found.fields["cash_balances"].items())
 
 
 def _actions(units: dict[str, float], orders: Sequence[Row], found: _Found) -> float:
     """Apply dividends, spin-offs and mergers that are not booked yet to `units`; return dollars due."""
-    due, day = 0.0, found.day
-    rates = {"USD": 1.0, **found.fields["fx"]}
+    due, day, rates = 0.0, found.day, found.rates
     lines = {row["security"]: row for row in found.rows["reference"]}
     for event in sorted(found.rows["corporate_actions"], key=lambda row: row["ex_date"]):
         name, into = event["security"], event["into"]
@@ -259,7 +238,7 @@ def _actions(units: dict[str, float], orders: Sequence[Row], found: _Found) -> f
         )
         held = units.get(name, 0.0) - since
         if event["cash"] and event["pay_date"] > day:
-            currency = found.currencies.get(name, lines[name]["currency"])
+            currency = found.currencies.get(name) or lines[name]["currency"]
             rate = rates["GBP"] / 100 if currency == "GBX" else rates[currency]
             due += held * event["cash"] * lines[name]["multiplier"] * rate
         if event["type"] == "spin-off" and into not in units:
@@ -297,5 +276,9 @@ def _rules(text: str, lines: list[Row], careful: bool) -> list[Row]:
     return [{key: rule[key] for key in plain if key in rule} for rule in rules]
 
 
-def _positions(units: Mapping[str, float], dollars: Mapping[str, float]) -> list[Row]:
-    return [{"security": name, "quantity": units[name], "value": dollars[name]} for name in sorted(units)]
+def _book(
+    units: Mapping[str, float], dollars: Mapping[str, float], cash: float, pending: tuple[float, float], replaced: Any
+) -> Row:
+    positions = [{"security": name, "quantity": units[name], "value": dollars[name]} for name in sorted(units)]
+    trades = {"pending_purchases": pending[0], "pending_sales": pending[1]}
+    return {"positions": positions, "cash": cash, **trades, "replaced": replaced}

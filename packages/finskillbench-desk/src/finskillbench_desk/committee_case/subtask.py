@@ -16,7 +16,7 @@ from finskillbench.episode import JsonObject, Profile
 from finskillbench_desk.committee_case import procedures
 from finskillbench_desk.committee_case.build import CONVENTIONS, NAME, PREFIX, CommitteeCase, CommitteeInput, build
 from finskillbench_desk.committee_case.judging.agent_documents import Facts
-from finskillbench_desk.committee_case.judging.later import score_committee_case
+from finskillbench_desk.committee_case.judging.scorer import score_committee_case
 from finskillbench_desk.committee_case.proof import examine_committee_case
 from finskillbench_desk.engines.books.figures import figures
 from finskillbench_desk.engines.guidelines.cure import CureRules, after, cheapest_cure
@@ -43,9 +43,8 @@ def graded_examples(label: Label[Any]) -> list[GradedExample]:
 
 def equally_cheap(facts: Facts) -> dict[str, Any]:
     """Return trades as cheap as the cheapest, with ties broken differently, and the figures after them."""
-    rates = {
-        name: rate * (1 + _TILT * (place % 2)) for place, (name, rate) in enumerate(facts.trading_costs.rates.items())
-    }
+    ordered = enumerate(facts.trading_costs.rates.items())
+    rates = {name: rate * (1 + _TILT * (place % 2)) for place, (name, rate) in ordered}
     trades = cheapest_cure(facts.rules, facts.book, CureRules(rates)).trades
     return {
         "trades": [{"security": name, "value": value} for name, value in sorted(trades.items())],
@@ -61,15 +60,13 @@ APPOINTED = {"trades": {"trade_date": 7, "settle_date": 14}, "corporate_actions"
 
 def _nothing(data: Mapping[str, Any]) -> JsonObject:
     del data
-    book: dict[str, Any] = {
-        "positions": [],
-        "cash": 0.0,
-        "pending_purchases": 0.0,
-        "pending_sales": 0.0,
-        "replaced": [],
-    }
+    amounts = dict.fromkeys(("cash", "pending_purchases", "pending_sales"), 0.0)
+    book: dict[str, Any] = {"positions": [], **amounts, "replaced": []}
     return {"rules": [], "book": book, "breaches": [], "excluded": [], "trades": [], "figures": {}}
 
+
+_OF_RECORDS = ("instruments", "prices", "planted", "trading", "rates", "vendor", "shown")
+"""Verification data on the lines and records of the fund."""
 
 SUBTASK: Subtask[CommitteeInput, tuple[Member, ...]] = Subtask(
     name=NAME,
@@ -81,20 +78,7 @@ SUBTASK: Subtask[CommitteeInput, tuple[Member, ...]] = Subtask(
     proof=examine_committee_case,
     scorers={Profile.CERTIFIED: score_committee_case, Profile.STRICT: score_committee_case},
     verification=Verification(
-        method="staged_case",
-        proved=(
-            "instruments",
-            "prices",
-            "planted",
-            "trading",
-            "rates",
-            "vendor",
-            "shown",
-            "least_cost",
-            "leverage",
-            "risk_model",
-            "coding",
-        ),
+        method="staged_case", proved=(*_OF_RECORDS, "least_cost", "leverage", "risk_model", "coding")
     ),
     baselines=Baselines(no_skill=Naive((), _nothing), trivial=Naive((), _nothing)),
     examples=Examples(graded=graded_examples),

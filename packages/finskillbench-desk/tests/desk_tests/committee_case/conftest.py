@@ -15,7 +15,7 @@ from finskillbench.episode import Score
 from finskillbench.panels import Panels, read_panels
 from finskillbench_desk.committee_case.build import TIERS, committee_task
 from finskillbench_desk.committee_case.draw import draw_committee_case
-from finskillbench_desk.committee_case.judging.later import score_committee_case
+from finskillbench_desk.committee_case.judging.scorer import score_committee_case
 from finskillbench_desk.market import ListedName, market
 
 CASES = range(6) if THOROUGH else (3, 4, 2)

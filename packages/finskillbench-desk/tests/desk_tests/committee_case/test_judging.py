@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.sampling import examples, sampled
 
 from finskillbench_desk.committee_case.documents.rendering import ReadingTrap
-from finskillbench_desk.committee_case.judging import later
+from finskillbench_desk.committee_case.judging import scorer
 from finskillbench_desk.committee_case.judging.agent_documents import Facts, SubmittedAnswer
 from finskillbench_desk.committee_case.rules.judging import clauses_of, coding_truth, judge_rules
 from finskillbench_desk.committee_case.rules.probes import PROBES, Probes
@@ -142,15 +142,15 @@ def test_a_limit_that_is_off_by_a_twentieth_fails_near_the_boundary() -> None:
     assert judge_rules(rules, case).clauses[weight["clause"]] < 0.7
 
 
-def part(number: int, traps: frozenset[ReadingTrap]) -> later.Coding:
+def part(number: int, traps: frozenset[ReadingTrap]) -> scorer.Coding:
     """The part of rules of somebody who falls for these traps and reads all else rightly."""
     case, guidelines = hidden(number), document(number)
     facts = Facts({"rules": case["rules"]}, {"coding": case})
-    return later.judge_coding(SubmittedAnswer(facts, {"rules": [rule_json(rule) for rule in guidelines.rules(traps)]}))
+    return scorer.judge_coding(SubmittedAnswer(facts, {"rules": [rule_json(rule) for rule in guidelines.rules(traps)]}))
 
 
 @cache
-def parts(number: int) -> tuple[dict[ReadingTrap, later.Coding], later.Coding]:
+def parts(number: int) -> tuple[dict[ReadingTrap, scorer.Coding], scorer.Coding]:
     """The parts of those who fall for one trap, and of one who falls for all: probes are drawn once for all of them."""
     return {trap: part(number, frozenset((trap,))) for trap in ReadingTrap}, part(number, frozenset(ReadingTrap))
 

@@ -16,9 +16,9 @@ from finskillbench.findings import Findings
 from finskillbench.panels import Panels
 from finskillbench_desk.committee_case.draw import CONTROLS, TRAPS
 from finskillbench_desk.committee_case.ledger.case import KINDS, draft_market, round_quantities, write_records
-from finskillbench_desk.committee_case.ledger.nouns import ledger_tables
+from finskillbench_desk.committee_case.ledger.records import ledger_tables
 from finskillbench_desk.committee_case.proof import examine_committee_case
-from finskillbench_desk.committee_case.rederive.places import recovered
+from finskillbench_desk.committee_case.rederive.book_and_traps import recovered
 from finskillbench_desk.market import ListedName
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ from desk_tests.committee_case.slips import consistent, with_field
 
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
 from finskillbench_desk.committee_case.judging.agent_documents import Facts
-from finskillbench_desk.committee_case.judging.later import SIGNED, cure_keeps_limits
+from finskillbench_desk.committee_case.judging.scorer import SIGNED, cure_keeps_limits
 
 LATER = ("breaches", "cure", "figures")
 

@@ -19,11 +19,12 @@ from finskillbench_desk.committee_case.documents.phrases import ALWAYS, EXEMPT, 
 from finskillbench_desk.committee_case.documents.reader import read_guidelines
 from finskillbench_desk.committee_case.documents.reader.amendments import AmendedTexts
 from finskillbench_desk.committee_case.documents.reader.definitions import (
+    ReadingContext,
     UnreadableError,
     country_names,
     parse_definitions,
 )
-from finskillbench_desk.committee_case.documents.reader.subjects import ReadingContext, coded_clause
+from finskillbench_desk.committee_case.documents.reader.subjects import coded_clause
 from finskillbench_desk.committee_case.documents.rendering import defined, sentence
 from finskillbench_desk.committee_case.documents.terms import draw_definitions, term_filters
 from finskillbench_desk.committee_case.rules.instruments import probe_universe

@@ -22,10 +22,10 @@ from finskillbench_desk.committee_case.build import committee_task
 from finskillbench_desk.committee_case.draw import draw_committee_case
 from finskillbench_desk.committee_case.ledger import case as ledger_of_case
 from finskillbench_desk.committee_case.ledger.lines import AddedLines
-from finskillbench_desk.committee_case.ledger.nouns import FundLedger
+from finskillbench_desk.committee_case.ledger.records import FundLedger
 from finskillbench_desk.committee_case.proof import examine_committee_case
-from finskillbench_desk.committee_case.rederive.places import recovered
-from finskillbench_desk.committee_case.rederive.withheld import derive_verification
+from finskillbench_desk.committee_case.rederive.book_and_traps import recovered
+from finskillbench_desk.committee_case.rederive.verification import derive_verification
 from finskillbench_desk.market import ListedName
 
 pytestmark = pytest.mark.slow

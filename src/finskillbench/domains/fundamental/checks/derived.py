@@ -11,16 +11,7 @@ import polars as pl
 
 from finskillbench.domains.checks.coverage import episodes_and_files
 from finskillbench.domains.checks.examination import Subject, examining
-from finskillbench.domains.fundamental.checks.rows import (
-    CompanyRows,
-    PanelRow,
-    Period,
-    by_company,
-    current,
-    parse_operands,
-    period_end,
-    unchanged_since,
-)
+from finskillbench.domains.fundamental.checks import rows
 from finskillbench.domains.fundamental.rederive.definitions import FORMS, QUARTER_APART, SHORTER, kind_of
 from finskillbench.domains.fundamental.rederive.identities import NOT_NEGATIVE, restates_prior_year
 from finskillbench.findings import Findings
@@ -156,9 +147,9 @@ def check_derived_quarters(subject: Subject, findings: Findings) -> None:
     panels = subject.panels(findings)
     if panels is None:
         return
-    for company in by_company(panels.facts, findings):
-        for rows in company.differences.values():
-            for row in rows:
+    for company in rows.by_company(panels.facts, findings):
+        for figures in company.differences.values():
+            for row in figures:
                 with examining(f"{company.symbol} {row.where}", findings):
                     _check_difference(company, row, findings)
         with examining(company.symbol, findings):
@@ -166,10 +157,10 @@ def check_derived_quarters(subject: Subject, findings: Findings) -> None:
         check_sums(company, findings, instant=False)
 
 
-def _check_difference(company: CompanyRows, row: PanelRow, findings: Findings) -> None:
+def _check_difference(company: rows.CompanyRows, row: rows.PanelRow, findings: Findings) -> None:
     where = f"{company.symbol} {row.where}"
     findings.expect(row.metric not in PER_SHARE, where, "is a ratio or average and must not be derived as a difference")
-    operands = parse_operands(row.parents)
+    operands = rows.parse_operands(row.parents)
     if [term.sign for term in operands] != [1, -1]:
         findings.fail(where, "its parents are not two figures with one minus sign")
         return
@@ -205,19 +196,19 @@ def _check_difference(company: CompanyRows, row: PanelRow, findings: Findings) -
     findings.add("differences")
 
 
-def _check_complete(company: CompanyRows, findings: Findings) -> None:
+def _check_complete(company: rows.CompanyRows, findings: Findings) -> None:
     """Check on each filing date that the current quarter is the difference of its parents, once both are new or
     restated.
     """
     reported: dict[tuple[str, date], date] = {}
     by_start: dict[tuple[str, date], list[date]] = defaultdict(list)
-    for (metric, start, end), rows in company.filed.items():
+    for (metric, start, end), figures in company.filed.items():
         if start is not None and metric not in PER_SHARE:
             by_start[metric, start].append(end)
             if kind_of(start, end) == "quarterly":
                 key = metric, end
-                reported[key] = min(reported.get(key, date.max), rows[0].filed)
-    pairs: dict[Period, list[tuple[Period, Period]]] = defaultdict(list)
+                reported[key] = min(reported.get(key, date.max), figures[0].filed)
+    pairs: dict[rows.Period, list[tuple[rows.Period, rows.Period]]] = defaultdict(list)
     least, most, _ = QUARTER_APART
     for (metric, start), ends in by_start.items():
         for end in ends:
@@ -231,9 +222,9 @@ def _check_complete(company: CompanyRows, findings: Findings) -> None:
             findings.add("quarters_of_two_calendars")
             continue
         long, short = (company.filed[period] for period in parents[0])
-        made, left_over, scale = date.min, math.nan, 1.0
+        made, rest, scale = date.min, math.nan, 1.0
         for day in sorted({row.filed for row in (*long, *short)}):
-            left, right = current(long, day), current(short, day)
+            left, right = rows.current(long, day), rows.current(short, day)
             if (
                 left is None
                 or right is None
@@ -243,15 +234,15 @@ def _check_complete(company: CompanyRows, findings: Findings) -> None:
                 continue
             if left.value < right.value and quarter[0] in _NOT_NEGATIVE:
                 continue
-            news = unchanged_since(long, left), unchanged_since(short, right)
+            news = rows.unchanged_since(long, left), rows.unchanged_since(short, right)
             if news[1] < news[0] and restates_prior_year(
                 company.restated(quarter[0]), left.accession, left.start, left.end
             ):
                 continue
             if min(news) > made:
-                made, left_over, scale = day, left.value - right.value, max(1.0, abs(left.value))
-            served = current(company.differences.get(quarter, ()), day)
-            difference = math.inf if served is None else abs(left_over - served.value)
+                made, rest, scale = day, left.value - right.value, max(1.0, abs(left.value))
+            served = rows.current(company.differences.get(quarter, ()), day)
+            difference = math.inf if served is None else abs(rest - served.value)
             findings.add("days_examined")
             if difference <= _SAME * scale:
                 continue
@@ -261,19 +252,17 @@ def _check_complete(company: CompanyRows, findings: Findings) -> None:
             else:
                 stated = "missing" if served is None else f"{served.value:.12g}"
                 where = f"{company.symbol} {quarter[0]} {quarter[1]}..{quarter[2]} {day}"
-                findings.fail(
-                    where, f"the quarter is {stated}, the difference of its parents on {made} is {left_over:.12g}"
-                )
+                findings.fail(where, f"the quarter is {stated}, the difference of its parents on {made} is {rest:.12g}")
 
 
-def _implied_quarter(company: CompanyRows, quarter: Period, day: date) -> float:
+def _implied_quarter(company: rows.CompanyRows, quarter: rows.Period, day: date) -> float:
     """Return cost of revenue or gross profit implied by revenue and the other one on a day, else NaN."""
     other = {"cost_of_revenue": "gross_profit", "gross_profit": "cost_of_revenue"}.get(quarter[0], "")
     revenue, part = (company.known_on((metric, *quarter[1:]), day) for metric in ("revenue", other))
     return math.nan if revenue is None or part is None else revenue.value - part.value
 
 
-def check_sums(company: CompanyRows, findings: Findings, *, instant: bool) -> None:
+def check_sums(company: rows.CompanyRows, findings: Findings, *, instant: bool) -> None:
     """Check derived figures that are sums of stated figures of the same filing."""
     for row, operands in company.sums:
         if (row.start is None) is not instant:
@@ -315,13 +304,13 @@ def check_balance_sheet(subject: Subject, findings: Findings) -> None:
     seen: dict[tuple[str, date], date] = {}
     for episode in subject.episodes:
         with examining(episode.task_id, findings):
-            key = episode.input["symbol"], period_end(episode)
+            key = episode.input["symbol"], rows.period_end(episode)
             seen[key] = max(seen.get(key, date.min), episode.as_of_date)
-    for company in by_company(panels.facts, findings):
+    for company in rows.by_company(panels.facts, findings):
         check_sums(company, findings, instant=True)
-        for (metric, _, end), rows in company.filed.items():
+        for (metric, _, end), figures in company.filed.items():
             if metric == "total_assets":
-                for row in rows:
+                for row in figures:
                     with examining(f"{company.symbol} {row.where}", findings):
                         certain = known or row.filed <= seen.get((company.symbol, end), date.min)
                         add = findings.fail if certain else findings.warn
@@ -331,7 +320,7 @@ def check_balance_sheet(subject: Subject, findings: Findings) -> None:
 
 
 def _check_identity(
-    company: CompanyRows, assets: PanelRow, add: Callable[[object, str], None], findings: Findings
+    company: rows.CompanyRows, assets: rows.PanelRow, add: Callable[[object, str], None], findings: Findings
 ) -> None:
     end = assets.end
     where = f"{company.symbol} {end} {assets.filed}"

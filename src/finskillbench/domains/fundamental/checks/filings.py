@@ -87,16 +87,12 @@ def check_facts_point_in_time(subject: Subject, findings: Findings) -> None:
 
 
 def _check_task_facts(subject: Subject, episode: Episode, history: _PanelHistory | None, findings: Findings) -> None:
-    where, reference = episode.task_id, episode.input["filing_facts"]
+    where, source = episode.task_id, episode.input["filing_facts"]
     symbol, as_of, end = episode.input["symbol"], episode.as_of_date, period_end(episode)
-    since = date.fromisoformat(reference["since"])
-    findings.expect(reference.get("ref") == REFERENCE, where, f"filing_facts refers to {reference.get('ref')}")
-    findings.expect(
-        reference["symbol"] == symbol, where, f"filing_facts are of {reference['symbol']}, the task of {symbol}"
-    )
-    findings.expect(
-        reference["as_of"] == str(as_of), where, f"filing_facts are as of {reference['as_of']}, not of {as_of}"
-    )
+    since = date.fromisoformat(source["since"])
+    findings.expect(source.get("ref") == REFERENCE, where, f"filing_facts refers to {source.get('ref')}")
+    findings.expect(source["symbol"] == symbol, where, f"filing_facts are of {source['symbol']}, the task of {symbol}")
+    findings.expect(source["as_of"] == str(as_of), where, f"filing_facts are as of {source['as_of']}, not of {as_of}")
     # Covers the same quarter a year before, and the nine months and year it may be derived from.
     enough = (end - since).days >= YEAR_APART[1]
     findings.expect(enough, where, f"filing_facts begin with {since}, too late for the quarter a year before {end}")
@@ -115,10 +111,8 @@ def _check_task_facts(subject: Subject, episode: Episode, history: _PanelHistory
         (row["axis"], row["start"], row["end"], row["segment"]): (row["value"], row["filed"])
         for row in task_facts["segments"]
     }
-    known = (
-        history.facts(symbol, reference["as_of"], reference["since"]),
-        history.segments(symbol, reference["as_of"], reference["since"]),
-    )
+    visible = symbol, source["as_of"], source["since"]
+    known = history.facts(*visible), history.segments(*visible)
     for name, expected, actual in (("facts", known[0], facts), ("segments", known[1], segments)):
         wrong = sorted(str(key) for key in {*expected, *actual} if expected.get(key) != actual.get(key))
         message = f"{name} differ from the panel on {as_of} in {len(wrong)} rows, first {''.join(wrong[:1])}"

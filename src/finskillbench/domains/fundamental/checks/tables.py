@@ -10,14 +10,7 @@ import polars as pl
 
 from finskillbench.domains.checks.examination import Subject, examining
 from finskillbench.domains.fundamental.checks.rows import add_rows, fail_rows, period_end
-from finskillbench.domains.fundamental.rederive.definitions import (
-    FORMS,
-    LENGTHS,
-    QUARTER_APART,
-    YEAR_APART,
-    kind_of,
-    period_of,
-)
+from finskillbench.domains.fundamental.rederive import definitions
 from finskillbench.episode import Episode
 from finskillbench.findings import Findings
 from finskillbench.panels import Panels
@@ -63,7 +56,7 @@ UNITS = dict.fromkeys((*FLOWS, *INSTANTS), "USD") | {
     "diluted_shares": "shares",
     "shares_outstanding": "shares",
 }
-PERIODIC = frozenset(form + suffix for form in (*FORMS, "10-QT", "10-KT") for suffix in ("", "/A"))
+PERIODIC = frozenset(form + suffix for form in (*definitions.FORMS, "10-QT", "10-KT") for suffix in ("", "/A"))
 """Reports whose figures may enter a label; proxy statements and 8-Ks are excluded."""
 
 _LATE_DAYS = 5
@@ -110,7 +103,7 @@ def check_forms(subject: Subject, findings: Findings) -> None:
         findings,
     )
     first: dict[tuple[str, date], tuple[str, date]] = {}
-    about = filings.filter(pl.col("form").is_in(FORMS) & (pl.col("filed") > pl.col("period_end")))
+    about = filings.filter(pl.col("form").is_in(definitions.FORMS) & (pl.col("filed") > pl.col("period_end")))
     columns = about.sort("filed", "accession").select("symbol", "period_end", "form", "filed")
     for symbol, end, form, filed in columns.iter_rows():
         first.setdefault((symbol, end), (form, filed))
@@ -125,7 +118,7 @@ def check_forms(subject: Subject, findings: Findings) -> None:
 
 def _check_report(episode: Episode, first: Mapping[tuple[str, date], tuple[str, date]], findings: Findings) -> None:
     form, end = episode.input["form_type"], period_end(episode)
-    period_of(form)
+    definitions.period_of(form)
     report = first.get((episode.input["symbol"], end))
     findings.expect(
         report is not None and report[0] == form,
@@ -147,7 +140,7 @@ def check_durations(subject: Subject, findings: Findings) -> None:
         fail_rows(frame.filter(pl.col("end").is_null() | pl.col("filed").is_null()), f"{name}: lacks a date", findings)
         fail_rows(frame.filter(pl.col("start") > pl.col("end")), f"{name}: starts after it ends", findings)
         periods = frame.select("start", "end").unique().drop_nulls("end")
-        kinds = pl.Series("kind", [kind_of(*row) for row in periods.iter_rows()], dtype=pl.String)
+        kinds = pl.Series("kind", [definitions.kind_of(*row) for row in periods.iter_rows()], dtype=pl.String)
         classed = frame.join(periods.with_columns(kinds), on=["start", "end"], how="left", nulls_equal=True)
         wrong = classed.filter((pl.col("duration") != pl.col("kind")).fill_null(value=False))
         fail_rows(wrong, f"{name}: its duration does not match its dates", findings)
@@ -156,7 +149,9 @@ def check_durations(subject: Subject, findings: Findings) -> None:
     fail_rows(facts.filter(pl.col("metric").is_in(FLOWS) & instant), "facts: a flow without a first day", findings)
     fail_rows(facts.filter(pl.col("metric").is_in(INSTANTS) & ~instant), "facts: a balance over a period", findings)
     fail_rows(
-        panels.segments.filter(~pl.col("duration").is_in(list(LENGTHS))), "segments: not a reporting period", findings
+        panels.segments.filter(~pl.col("duration").is_in(list(definitions.LENGTHS))),
+        "segments: not a reporting period",
+        findings,
     )
     known = set(facts.select("symbol", "end", "duration").unique().iter_rows())
     for episode in subject.episodes:
@@ -167,11 +162,11 @@ def check_durations(subject: Subject, findings: Findings) -> None:
 
 def _check_periods(episode: Episode, known: set[tuple[str, date, str]], findings: Findings) -> None:
     symbol, end = episode.input["symbol"], period_end(episode)
-    kind = period_of(episode.input["form_type"]) if episode.sub_task == "normalization" else "quarterly"
+    kind = definitions.period_of(episode.input["form_type"]) if episode.sub_task == "normalization" else "quarterly"
     wanted = [(end, kind)]
     if episode.sub_task == "driver_decomposition":
         prior = date.fromisoformat(episode.input["prior_period_end"])
-        least, most, _ = QUARTER_APART
+        least, most, _ = definitions.QUARTER_APART
         distance = (end - prior).days
         findings.expect(least <= distance <= most, episode.task_id, f"its quarters end {distance} days apart")
         wanted.append((prior, "quarterly"))
@@ -319,7 +314,7 @@ def _episode_periods(episodes: Iterable[Episode], findings: Findings) -> pl.Data
                 prior = date.fromisoformat(episode.input["prior_period_end"])
                 spans.append((prior, prior))
             elif episode.sub_task == "earnings_quality":
-                least, most, _ = YEAR_APART
+                least, most, _ = definitions.YEAR_APART
                 spans.append((end - timedelta(days=most), end - timedelta(days=least)))
             found += [(symbol, episode.as_of_date, first, last) for first, last in spans]
     schema = {"symbol": pl.String, "day": pl.Date, "first": pl.Date, "last": pl.Date}

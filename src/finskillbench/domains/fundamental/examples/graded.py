@@ -51,9 +51,8 @@ def earnings_quality_examples(label: Label[FilingInput]) -> Iterator[GradedExamp
     yield from _rounded(expected)
     if known and abs(score) > 1:
         yield GradedExample("M-score 1 % off", expected | {"beneish_m_score": 1.01 * score}, 0.9, 0.99)
-    yield GradedExample(
-        "flags left out", {name: value for name, value in expected.items() if name != "flags"}, 0.85, 0.92
-    )
+    without_flags = {name: value for name, value in expected.items() if name != "flags"}
+    yield GradedExample("flags left out", without_flags, 0.85, 0.92)
     unrated = GradedExample(
         "ratios left null", expected | {"accruals_ratio": None, "income_quality_ratio": None}, 0.7, 0.92
     )

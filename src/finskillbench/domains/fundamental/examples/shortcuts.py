@@ -89,15 +89,13 @@ def earnings_quality_shortcuts(task_input: FilingInput) -> dict[str, JsonObject]
     rows = filing_facts(task_input)[0]
     facts, end = VisibleFacts(rows), date.fromisoformat(task_input["period_end"])
     now, before, year_before = a_year_apart(facts, end)
-    previous = facts.preceding(end, QUARTER_APART)
+    prior = facts.preceding(end, QUARTER_APART)
     levels = quality(now, {}).answer
     unknown: JsonObject = {**dict.fromkeys(levels), "piotroski_components": dict.fromkeys(COMPONENTS), "flags": []}
     found: dict[str, JsonObject] = {"the two quarters the wrong way round": quality(before, now).answer}
-    if previous is not None:
-        found["the quarter before for the one a year before"] = quality(
-            *comparable_quarters(facts, end, previous)
-        ).answer
-        found["the quarter before's scores"] = quality(*a_year_apart(facts, previous)[:2]).answer
+    if prior is not None:
+        found["the quarter before for the one a year before"] = quality(*comparable_quarters(facts, end, prior)).answer
+        found["the quarter before's scores"] = quality(*a_year_apart(facts, prior)[:2]).answer
     if year_before is not None:
         found["the scores of a year before"] = quality(*a_year_apart(facts, year_before)[:2]).answer
         if (two_years := facts.preceding(year_before, YEAR_APART)) is not None:

@@ -22,7 +22,7 @@ from finskillbench.domains.fundamental.rederive.witness import refuted
 from finskillbench.engines.accounting import drivers, quality
 from finskillbench.engines.accounting.statements import NORMALISED
 from finskillbench.episode import Episode, JsonObject, Prompt, Truth
-from finskillbench.scoring.values import is_object, ratio_or_zero
+from finskillbench.scoring.values import is_object, share
 from finskillbench.sources.edgar.numerals import CANONICAL
 
 FACTS_REFERENCE = "panels/facts.parquet"
@@ -136,9 +136,9 @@ class Pool:
             "agreed": len(self.proved),
             "agreement": len(self.proved) / compared if compared else None,
             "drawn": len(labels),
-            "whole": ratio_or_zero(sum(label.whole for label in labels), len(labels)),
-            "decided": ratio_or_zero(sum(label.decisions > 0 for label in labels), len(labels)),
-            "nulls": ratio_or_zero(sum(part is None for part in parts), len(parts)),
+            "whole": share(sum(label.whole for label in labels), len(labels)),
+            "decided": share(sum(label.decisions > 0 for label in labels), len(labels)),
+            "nulls": share(sum(part is None for part in parts), len(parts)),
         }
 
 

@@ -237,12 +237,8 @@ def prepare_fundamental(context: BuildContext) -> FundamentalObjects:
     return FundamentalObjects(catalog, _ReadOnce(cases), entities)
 
 
-def parameters(objects: FundamentalObjects) -> dict[str, Any]:
-    return {
-        "fundamental": objects.catalog,
-        "fundamental_pools": objects.pools,
-        "fundamental_entities": objects.entities,
-    }
+def parameters(shared: FundamentalObjects) -> dict[str, Any]:
+    return {"fundamental": shared.catalog, "fundamental_pools": shared.pools, "fundamental_entities": shared.entities}
 
 
 class _ReadOnce(Iterable[ReportCase]):

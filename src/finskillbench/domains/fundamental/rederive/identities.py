@@ -10,15 +10,8 @@ from itertools import pairwise
 from statistics import median
 from typing import NamedTuple, Protocol, Self
 
+from finskillbench.domains.fundamental.rederive import definitions
 from finskillbench.domains.fundamental.rederive.answers import Figures
-from finskillbench.domains.fundamental.rederive.definitions import (
-    LATELY,
-    YEAR_APART,
-    FigureSource,
-    Kind,
-    kind_of,
-    nearest_first,
-)
 from finskillbench.engines.accounting.periods import Duration
 from finskillbench.engines.accounting.statements import CompanyFacts, Statement
 from finskillbench.sums import exact_sum
@@ -41,14 +34,14 @@ def restatements_of(versions: Iterable[tuple[date | None, date, Sequence[FiledFi
     for start, end, figures in versions:
         for before, after in pairwise(figures):
             if differs_beyond_rounding(after.value, before.value):
-                found[after.accession].add((kind_of(start, end), end))
+                found[after.accession].add((definitions.kind_of(start, end), end))
     return found
 
 
 def restates_prior_year(restated: Restated, accession: str, start: date | None, end: date) -> bool:
     """Return True if a filing restates the same period of the year before."""
-    least, most, _ = YEAR_APART
-    kind = kind_of(start, end)
+    least, most, _ = definitions.YEAR_APART
+    kind = definitions.kind_of(start, end)
     return any(kind == other and least <= (end - before).days <= most for other, before in restated.get(accession, ()))
 
 
@@ -99,7 +92,7 @@ _SCALED = 100.0
 PATTERN = frozenset({"revenue", "cost_of_revenue", "depreciation_amortization", "sga"})
 
 
-def faults(source: FigureSource, periods: Iterable[tuple[date, Kind]]) -> Iterator[Fault]:
+def faults(source: definitions.FigureSource, periods: Iterable[tuple[date, definitions.Kind]]) -> Iterator[Fault]:
     """Yield the identities broken by the known statements of some periods; patterns of the first period only."""
     for place, (end, kind) in enumerate(periods):
         figures = source.figures(end, kind)
@@ -210,7 +203,7 @@ class LedgerSource:
 
     @classmethod
     def of(cls, ledger: CompanyFacts, end: date, other_ends: Iterable[date], years: Iterable[date] = ()) -> Self:
-        least, most = LATELY
+        least, most = definitions.LATELY
         ends = ledger.ends(Duration.QUARTERLY)
         lately: dict[str, list[float]] = {}
         for day in (day for day in ends if least <= (end - day).days <= most):
@@ -224,10 +217,10 @@ class LedgerSource:
         statements = {(str(kind), day): ledger.statement(day, kind) for kind, day in wanted}
         return cls(statements, ends, lately)
 
-    def figures(self, end: date, kind: Kind) -> Figures:
+    def figures(self, end: date, kind: definitions.Kind) -> Figures:
         return self.statements[kind, end].values
 
-    def tags(self, end: date, kind: Kind) -> Mapping[str, str]:
+    def tags(self, end: date, kind: definitions.Kind) -> Mapping[str, str]:
         return self.statements[kind, end].tags
 
     def quarters_before(self, metric: str, end: date) -> list[float]:
@@ -236,4 +229,4 @@ class LedgerSource:
         return self.lately.get(metric, [])
 
     def preceding(self, end: date, distance: tuple[int, int, int]) -> date | None:
-        return next(iter(nearest_first(end, self.ends, distance)), None)
+        return next(iter(definitions.nearest_first(end, self.ends, distance)), None)

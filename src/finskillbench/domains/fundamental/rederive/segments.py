@@ -10,15 +10,8 @@ from itertools import islice, product
 from math import fsum
 from typing import Any
 
+from finskillbench.domains.fundamental.rederive import definitions
 from finskillbench.domains.fundamental.rederive.answers import SegmentChange
-from finskillbench.domains.fundamental.rederive.definitions import (
-    AXES,
-    MOST_SEGMENTS,
-    QUARTER_APART,
-    SEGMENT_GAP,
-    SHORTER,
-    kind_of,
-)
 from finskillbench.sources.edgar.instance import Instance
 from finskillbench.sources.edgar.instance_reader import InstanceFact
 
@@ -72,14 +65,14 @@ class RawSegments:
             earlier axis
         wins, under the members' own names.
         """
-        for kind in AXES:
+        for kind in definitions.AXES:
             if kind == axis:
                 found = self._named(kind, shown, end, prior_end, day)
             else:
                 found = self._whole(kind, end, prior_end, day)
             if found or kind == axis:
                 moved = {name: now - before for name, (now, before) in found.items() if now != before}
-                largest = sorted(moved, key=lambda name: (-abs(moved[name]), name))[:MOST_SEGMENTS]
+                largest = sorted(moved, key=lambda name: (-abs(moved[name]), name))[: definitions.MOST_SEGMENTS]
                 return [SegmentChange(name, kind, moved[name]) for name in largest]
         return []
 
@@ -156,7 +149,7 @@ class RawSegments:
         stated = [
             version
             for span, versions in spans.items()
-            if span[1] == end and kind_of(*span) == "quarterly"
+            if span[1] == end and definitions.kind_of(*span) == "quarterly"
             for version in versions
             if version[0] <= day
         ]
@@ -173,20 +166,23 @@ def _differences(spans: _Versions, end: date, recast: set[date]) -> Iterator[tup
 
     recast : dates of filings whose figures are not combined with others.
     """
-    least, most, _ = QUARTER_APART
+    least, most, _ = definitions.QUARTER_APART
     for (start, last), versions in spans.items():
         if last == end:
-            shorter_kind = SHORTER.get(kind_of(start, end))
+            shorter_kind = definitions.SHORTER.get(definitions.kind_of(start, end))
             shorter_spans = [
                 (first, stop)
                 for first, stop in spans
-                if first == start and least <= (end - stop).days <= most and kind_of(first, stop) == shorter_kind
+                if first == start
+                and least <= (end - stop).days <= most
+                and definitions.kind_of(first, stop) == shorter_kind
             ]
         else:
             later_quarter = (end + _DAY, last)
             shorter_spans = (
                 [later_quarter]
-                if later_quarter in spans and kind_of(start, end) == kind_of(*later_quarter) == "quarterly"
+                if later_quarter in spans
+                and definitions.kind_of(start, end) == definitions.kind_of(*later_quarter) == "quarterly"
                 else []
             )
         for other in shorter_spans:
@@ -237,7 +233,7 @@ def _candidates(name: str, value: float, members: Mapping[str, list[_Pair]]) -> 
 def _makes_up(parts: Iterable[_Pair], totals: Iterable[_Pair]) -> bool:
     sums = [fsum(column) for column in zip(*parts, strict=True)]
     return bool(sums) and any(
-        all(abs(part - whole) <= SEGMENT_GAP * abs(whole) for part, whole in zip(sums, total, strict=True))
+        all(abs(part - whole) <= definitions.SEGMENT_GAP * abs(whole) for part, whole in zip(sums, total, strict=True))
         for total in totals
     )
 

@@ -157,10 +157,8 @@ def check_same_basis(subject: Subject, findings: Findings) -> None:
 def _steps(factor: np.ndarray) -> list[tuple[int, float]]:
     known = np.flatnonzero(np.isfinite(factor))
     ratio = factor[known[:-1]] / factor[known[1:]]
-    return [
-        (int(known[at + 1]), float(ratio[at]))
-        for at in np.flatnonzero(np.abs(np.log(ratio)) > math.log(_STEP)).tolist()
-    ]
+    jumps = np.flatnonzero(np.abs(np.log(ratio)) > math.log(_STEP)).tolist()
+    return [(int(known[at + 1]), float(ratio[at])) for at in jumps]
 
 
 def _compare(where: str, shares: float, prices: float, findings: Findings) -> None:

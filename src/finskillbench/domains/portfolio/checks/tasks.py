@@ -65,7 +65,7 @@ def _present(panels: Panels | None, day: date) -> set[str]:
 
 
 def _check_episode(
-    subject: Subject, episode: Episode, sectors: Mapping[str, str], present: set[str], findings: Findings
+    subject: Subject, episode: Episode, sectors: Mapping[str, str], known: set[str], findings: Findings
 ) -> None:
     task_id, task_input = episode.task_id, episode.input
     limits = as_object(task_input.get("constraints"))
@@ -86,10 +86,8 @@ def _check_episode(
     for ticker, betas in as_object(task_input.get("factor_exposures")).items():
         findings.expect(tuple(betas) == FACTORS, task_id, f"factor_exposures of {ticker} name other factors")
     if "sectors" in task_input:
-        if present:
-            findings.expect(
-                set(task_input["sectors"]) == present, task_id, "its sectors are not those of the month-end"
-            )
+        if known:
+            findings.expect(set(task_input["sectors"]) == known, task_id, "its sectors are not those of the month-end")
         if subject.edition.has_truth:
             call = as_object(subject.edition.truth(task_id).expected_output.get("optimizer_call"))
             constraints = as_object(call.get("constraints"))
@@ -225,13 +223,11 @@ def _excesses(weights: Mapping[str, float], limits: JsonObject, task_input: Json
     for sector, most in numbers(limits.get("sector_limits")).items():
         yield (
             f"sector_limits.{sector}",
-            exact_sum(w for name, w in weights.items() if sectors.get(name) == sector) - most,
+            exact_sum(w for key, w in weights.items() if sectors.get(key) == sector) - most,
         )
     before, turnover = numbers(task_input.get("current_portfolio")), as_number(limits.get("max_turnover"))
     if before and turnover is not None:
-        moved = exact_sum(
-            abs(weights.get(name, 0.0) - before.get(name, 0.0)) for name in weights.keys() | before.keys()
-        )
+        moved = exact_sum(abs(weights.get(key, 0.0) - before.get(key, 0.0)) for key in weights.keys() | before.keys())
         yield "max_turnover", moved / 2 - turnover
 
 
@@ -249,16 +245,11 @@ def _examine_units(episode: Episode, task_input: JsonObject, findings: Findings)
 
 
 def _examine_call(episode: Episode, task_input: JsonObject, label: JsonObject, findings: Findings) -> None:
-    description, call = task_input.get("scenario_description"), label.get("optimizer_call")
-    if (
-        not isinstance(description, str)
-        or not is_object(call)
-        or "conventions" in task_input
-        or "sectors" in task_input
-    ):
+    wording, call = task_input.get("scenario_description"), label.get("optimizer_call")
+    if not isinstance(wording, str) or not is_object(call) or "conventions" in task_input or "sectors" in task_input:
         return  # texts of built editions are parsed when their labels are derived again
     findings.add("mandates")
-    in_text = Counter(round(float(figure) / _UNITS[unit or ""], 9) for figure, unit in _FIGURE.findall(description))
+    in_text = Counter(round(float(figure) / _UNITS[unit or ""], 9) for figure, unit in _FIGURE.findall(wording))
     in_call = Counter(round(value, 9) for value in _figures(call))
     for figure in sorted(in_text - in_call):
         message = f"the text states {figure:g} {_times(in_text[figure])}, the call {_times(in_call[figure])}"

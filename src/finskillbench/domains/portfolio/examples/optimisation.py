@@ -11,14 +11,7 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.examples import GradedExample, Label
-from finskillbench.domains.portfolio.examples.exploits import (
-    WORTHLESS,
-    of_digits,
-    other_objectives,
-    too_wide,
-    uncorrelated,
-    weights_by_ticker,
-)
+from finskillbench.domains.portfolio.examples import exploits
 from finskillbench.domains.portfolio.worth import CONFUSED
 from finskillbench.engines.optimisation.certified import UndecidedError
 from finskillbench.engines.portfolio.mandates.binding import stated_limits, without
@@ -36,7 +29,7 @@ def unconstrained_shortcuts(task_input: Any) -> dict[str, Json]:
     problem = problem_from(task_input)
     found = {
         "optimum with short sales, cut and rescaled": cut_short_positions(problem),
-        "optimum without correlations": uncorrelated(problem),
+        "optimum without correlations": exploits.uncorrelated(problem),
         "inverse variance": problem.inverse_variance,
         "equal weights": np.full(problem.size, 1.0 / problem.size),
         **dict(_other_optima(problem)),
@@ -44,7 +37,7 @@ def unconstrained_shortcuts(task_input: Any) -> dict[str, Json]:
     if problem.objective is Objective.MAX_SHARPE:
         halved = replace(problem, risk_aversion=problem.risk_aversion / 2)
         found["optimum with a factor of one half"] = optimise(halved, unique=False).weights
-    return {name: {"weights": weights_by_ticker(problem, weights)} for name, weights in found.items()}
+    return {name: {"weights": exploits.weights_by_ticker(problem, weights)} for name, weights in found.items()}
 
 
 def constrained_shortcuts(task_input: Any) -> dict[str, Json]:
@@ -54,7 +47,7 @@ def constrained_shortcuts(task_input: Any) -> dict[str, Json]:
     within = replace(problem, limits=caps, exposures=None)
     found = {
         "unconstrained optimum within the caps": within_caps(problem, _best(replace(within, limits=PortfolioLimits()))),
-        "optimum without correlations within the caps": within_caps(problem, uncorrelated(problem)),
+        "optimum without correlations within the caps": within_caps(problem, exploits.uncorrelated(problem)),
         "inverse variance within the caps": within_caps(problem, problem.inverse_variance),
         "caps alone": _best(within),
         "equal weights": np.full(problem.size, 1.0 / problem.size),
@@ -65,7 +58,7 @@ def constrained_shortcuts(task_input: Any) -> dict[str, Json]:
         found |= _solved(f"optimum without {limit}", without(problem, limit))
     flags = {name: True for name in check_limits(problem, problem.inverse_variance) if name != "fully_invested"}
     return {
-        name: {"weights": weights_by_ticker(problem, weights), "constraint_satisfaction": flags}
+        name: {"weights": exploits.weights_by_ticker(problem, weights), "constraint_satisfaction": flags}
         for name, weights in found.items()
     }
 
@@ -113,15 +106,15 @@ _NAMES = 0.1
 def graded_examples(label: Label[Any]) -> list[GradedExample]:
     """Return graded answers to both subtasks; suboptimal portfolios report all limits as satisfied."""
     problem, truth = problem_from(label.task_input), label.truth.expected_output
-    graded = [GradedExample("the optimum", truth, 1.0, 1.0), *of_digits(problem, truth, "weights")]
-    for name, weights in other_objectives(problem).items():
-        answer = {**truth, "weights": weights_by_ticker(problem, weights)}
+    graded = [GradedExample("the optimum", truth, 1.0, 1.0), *exploits.of_digits(problem, truth, "weights")]
+    for name, weights in exploits.other_objectives(problem).items():
+        answer = {**truth, "weights": exploits.weights_by_ticker(problem, weights)}
         graded.append(GradedExample(f"the optimum of {name}", answer, 0.0, CONFUSED + _NAMES))
-    wide = too_wide(problem)
+    wide = exploits.too_wide(problem)
     if wide is not None:
-        answer = {**truth, "weights": weights_by_ticker(problem, wide)}
+        answer = {**truth, "weights": exploits.weights_by_ticker(problem, wide)}
         graded.append(GradedExample("the optimum of limits a tenth wider", answer, 0.0, CONFUSED))
-    equal = weights_by_ticker(problem, np.full(problem.size, 1.0 / problem.size))
-    graded.append(GradedExample("equal weights", {**truth, "weights": equal}, 0.0, WORTHLESS))
+    equal = exploits.weights_by_ticker(problem, np.full(problem.size, 1.0 / problem.size))
+    graded.append(GradedExample("equal weights", {**truth, "weights": equal}, 0.0, exploits.WORTHLESS))
     graded.append(GradedExample("no weights", {**truth, "weights": {}}, 0.0, 0.0))
     return graded

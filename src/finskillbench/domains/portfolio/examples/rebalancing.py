@@ -114,35 +114,31 @@ def graded_examples(label: Label[Any]) -> list[GradedExample]:
     same.
     """
     problem, truth = problem_from(label.task_input), label.truth.expected_output
-    trading_rules, known = RebalancingRules.of(label.task_input, problem), label.truth.verification
+    rules, known = RebalancingRules.of(label.task_input, problem), label.truth.verification
     current = require_array(problem.current, "current portfolio")
     kind = zlib.crc32(label.truth.task_id.encode()) % 3
-    graded = [GradedExample("the cheapest trades that gain enough", truth, 1.0, 1.0)]
+    found = [GradedExample("the cheapest trades that gain enough", truth, 1.0, 1.0)]
     value, first = known["required_value"], optimise(problem, unique=False)
     if kind == 0:
-        graded += of_digits(problem, truth, "new_weights", fewest=4)
+        found += of_digits(problem, truth, "new_weights", fewest=4)
     elif kind == 1:
-        better = rebalancing_answer(
-            problem, cheapest(problem, trading_rules, value - _MORE * (value - first.value)).weights
-        )
-        graded.append(GradedExample("the cheapest trades that gain a little more", better, 0.3, 1.0))
+        better = rebalancing_answer(problem, cheapest(problem, rules, value - _MORE * (value - first.value)).weights)
+        found.append(GradedExample("the cheapest trades that gain a little more", better, 0.3, 1.0))
     else:
         short = rebalancing_answer(
-            problem, cheapest(problem, trading_rules, value + 0.01 * (problem.value(current) - value)).weights
+            problem, cheapest(problem, rules, value + 0.01 * (problem.value(current) - value)).weights
         )
-        graded.append(GradedExample("one per cent short of the required improvement", short, 0.7, 0.9))
-    graded.append(
+        found.append(GradedExample("one per cent short of the required improvement", short, 0.7, 0.9))
+    found.append(
         GradedExample("turnover of both sides reported", {**truth, "turnover": 2 * truth["turnover"]}, 0.5, 0.5)
     )
     best = np.array([truth["new_weights"][ticker] for ticker in problem.tickers])
-    graded.append(
+    found.append(
         GradedExample(
             "half of every trade", rebalancing_answer(problem, current + 0.5 * (best - current)), 0.0, WORTHLESS
         )
     )
-    graded.append(
-        GradedExample("the first stage's optimum", rebalancing_answer(problem, first.weights), 0.0, WORTHLESS)
-    )
-    graded.append(GradedExample("no trade", rebalancing_answer(problem, current), 0.0, WORTHLESS))
-    graded.append(GradedExample("no weights", {**truth, "new_weights": {}}, 0.0, 0.0))
-    return graded
+    found.append(GradedExample("the first stage's optimum", rebalancing_answer(problem, first.weights), 0.0, WORTHLESS))
+    found.append(GradedExample("no trade", rebalancing_answer(problem, current), 0.0, WORTHLESS))
+    found.append(GradedExample("no weights", {**truth, "new_weights": {}}, 0.0, 0.0))
+    return found

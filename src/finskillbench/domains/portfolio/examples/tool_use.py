@@ -57,9 +57,8 @@ def _in_force(sentence: str) -> str:
 
 
 def _absolute(sentence: str) -> str:
-    if "of the benchmark" not in sentence:
-        return sentence
-    return re.sub(r",? (?:which )?weighs .* may exceed that by (?:no more than )?", " may not exceed ", sentence)
+    relative = r",? (?:which )?weighs .* may exceed that by (?:no more than )?"
+    return re.sub(relative, " may not exceed ", sentence) if "of the benchmark" in sentence else sentence
 
 
 def _unconverted(sentence: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import cycle
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import BuildContext
@@ -77,7 +78,7 @@ def benchmark_level(month: MonthEnd, cause: str, limit: str) -> float:
 
 
 def _draft(
-    month: MonthEnd, cause: str, settings: InfeasibilitySettings, rng: np.random.Generator, needed: Collection[str] = ()
+    month: MonthEnd, cause: str, settings: InfeasibilitySettings, rng: Generator, needed: Collection[str] = ()
 ) -> MandateDraft | None:
     """Draw a mandate with limits near the attainable edge; None if too few limits, or not all `needed` ones, matter."""
     problem, least = _drawn(month, cause, settings, rng), (0.0, month.benchmark)
@@ -134,9 +135,7 @@ def _fullest(month: MonthEnd, weights: Floats) -> str:
     return max(sorted(active), key=lambda name: active[name])
 
 
-def _drawn(
-    month: MonthEnd, cause: str, settings: InfeasibilitySettings, rng: np.random.Generator
-) -> PortfolioProblem | None:
+def _drawn(month: MonthEnd, cause: str, settings: InfeasibilitySettings, rng: Generator) -> PortfolioProblem | None:
     """Draw caps that the benchmark satisfies, and neutral factors; None if restricted names weigh too little or too
     much.
     """
@@ -149,18 +148,14 @@ def _drawn(
     ceilings = np.ones(n)
     ceilings[restricted] = 0.0
     factors: list[int] = rng.permutation(len(month.exposures)).tolist()
-    neutral = [
-        list(month.exposures)[place]
-        for place in sorted(factors[: int(rng.integers(*settings["factors"], endpoint=True))])
-    ]
+    factor_count = int(rng.integers(*settings["factors"], endpoint=True))
+    neutral = [list(month.exposures)[place] for place in sorted(factors[:factor_count])]
     exposures = np.stack([month.exposures[name] for name in neutral], axis=1)
-    cap_steps = {
-        name: int(rng.integers(*settings["room" if cause == name else "tight"], endpoint=True)) for name in STEPS
-    }
-    cap = stepped("max_weight", float(benchmark.max())) + cap_steps["max_weight"] * 0.005
+    steps = {name: int(rng.integers(*settings["room" if cause == name else "tight"], endpoint=True)) for name in STEPS}
+    cap = stepped("max_weight", float(benchmark.max())) + steps["max_weight"] * 0.005
     sectors = portfolio_sector_weights(benchmark, month.sectors)
     caps = {
-        name: round(math.floor(100 * sectors[name] + 0.5) / 100 + 0.01 * (1 + cap_steps["sector_limits"]), 2)
+        name: round(math.floor(100 * sectors[name] + 0.5) / 100 + 0.01 * (1 + steps["sector_limits"]), 2)
         for name in sorted(sectors)
     }
     current = _current(month, settings, rng)
@@ -187,7 +182,7 @@ def _drawn(
     )
 
 
-def _current(month: MonthEnd, settings: InfeasibilitySettings, rng: np.random.Generator) -> Floats:
+def _current(month: MonthEnd, settings: InfeasibilitySettings, rng: Generator) -> Floats:
     """Return the benchmark (n,) with a drifted active book of one style, so that caps on names alone do not decide."""
     betas = np.array(list(month.exposures.values()))
     centre, spread = betas.mean(axis=1, keepdims=True), betas.std(axis=1, keepdims=True)
@@ -237,7 +232,8 @@ class MandateCase:
 def draw_cases(context: BuildContext, objects: PortfolioObjects, count: int) -> Iterator[MandateCase]:
     """Draw mandates over the month-ends until every tier has its number of each verdict; verdicts alternate."""
     settings, months = objects.settings["infeasibility"], objects.month_ends
-    wanted = Counter((tier, place % 2 == 0) for place, tier in zip(range(count), _in_pairs(SIZES), strict=False))
+    in_pairs = (tier for tier in cycle(SIZES) for _ in range(2))
+    wanted = Counter((tier, place % 2 == 0) for place, tier in zip(range(count), in_pairs, strict=False))
     sizes = {tier: wanted[tier, True] + wanted[tier, False] for tier in SIZES}
     idle, used, last = Counter[tuple[str, str]](), Counter[tuple[str, str]](), dict[tuple[str, str], bool]()
 
@@ -281,12 +277,8 @@ def draw_cases(context: BuildContext, objects: PortfolioObjects, count: int) -> 
                 break
 
 
-def _in_pairs(tiers: Iterable[str]) -> Iterator[str]:
-    return (tier for tier in cycle(tiers) for _ in range(2))
-
-
 def _case(
-    objects: PortfolioObjects, found: MandateDraft, tier: str, feasible: bool, rng: np.random.Generator
+    objects: PortfolioObjects, found: MandateDraft, tier: str, feasible: bool, rng: Generator
 ) -> MandateCase | None:
     """Turn a draft into a case of a tier and verdict; None if impossible or too close to call."""
     value = _value(objects, found, tier, feasible, rng)
@@ -315,9 +307,7 @@ def _case(
     )
 
 
-def _value(
-    objects: PortfolioObjects, found: MandateDraft, tier: str, feasible: bool, rng: np.random.Generator
-) -> float | None:
+def _value(objects: PortfolioObjects, found: MandateDraft, tier: str, feasible: bool, rng: Generator) -> float | None:
     """Draw a value of the limit to relax with as many limits in conflict as the tier needs; None if there is none.
 
     A limit is in conflict if waiving it leaves less than the value. Values near a change of the set are excluded.

@@ -164,10 +164,8 @@ def _check_window(episode: Episode, findings: Findings) -> None:
 
 def replay_window(scenario: Mapping[str, Any]) -> tuple[date, date] | None:
     """Return first and last day named in a replay's texts, or None."""
-    named_days = [
-        date.fromisoformat(day) for day in _DAY.findall(f"{scenario.get('name')} {scenario.get('description')}")
-    ]
-    return (min(named_days), max(named_days)) if len(named_days) > 1 else None
+    days = [date.fromisoformat(day) for day in _DAY.findall(f"{scenario.get('name')} {scenario.get('description')}")]
+    return (min(days), max(days)) if len(days) > 1 else None
 
 
 def check_risk_point_in_time(subject: Subject, findings: Findings) -> None:

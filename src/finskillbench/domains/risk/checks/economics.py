@@ -228,9 +228,8 @@ def check_published_stress(subject: Subject, findings: Findings) -> None:
 
 
 def _limits(episode: Episode) -> dict[str, JsonObject]:
-    return {
-        str(limit.get("type")): limit for limit in objects(as_object(episode.input.get("mandate")).get("constraints"))
-    }
+    constraints = objects(as_object(episode.input.get("mandate")).get("constraints"))
+    return {str(limit.get("type")): limit for limit in constraints}
 
 
 def _examine_mandate(episode: Episode, findings: Findings) -> None:

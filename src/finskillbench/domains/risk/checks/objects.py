@@ -82,21 +82,19 @@ def _examine(subject: Subject, episode: Episode, certificate: JsonObject, findin
             findings.expect(bound > cure.left, episode.task_id, message, "post_trade_compliant")
 
 
-def _bounded(
-    episode: Episode, cure: RemediationProgram, stored: JsonObject, step_name: str, findings: Findings
-) -> float:
+def _bounded(episode: Episode, cure: RemediationProgram, stored: JsonObject, step: str, findings: Findings) -> float:
     """Return the lower bound of a stage, and check that the stored objective equals it up to rounding."""
     accepted = ACCEPTED_BY_NAME if cure.named or cure.ticket else ACCEPTED_GAIN
     objective = float(stored["objective"])
     weights = np.array(stored["weights"], dtype=float)
     bound = cure.bound(weights, objective - accepted / 10, objective + accepted)
     if cure.open and (cure.named or cure.ticket) and bound < objective:  # tangents keep admitting new sets of names
-        findings.add(f"{step_name}_left_open")
+        findings.add(f"{step}_left_open")
         return bound
-    findings.add(f"{step_name}_bounded")
-    findings.widest(f"{step_name}_greatest_gain", objective - bound)
+    findings.add(f"{step}_bounded")
+    findings.widest(f"{step}_greatest_gain", objective - bound)
     message = f"the objective is {objective:.9g}, the lower bound of every cure {bound:.9g}"
-    findings.expect(abs(objective - bound) <= accepted, episode.task_id, message, f"{step_name}.weights")
+    findings.expect(abs(objective - bound) <= accepted, episode.task_id, message, f"{step}.weights")
     return bound
 
 
@@ -171,13 +169,8 @@ def check_risk_scenarios(subject: Subject, findings: Findings) -> None:
             findings.expect(not lacking, episode.task_id, f"sectors without sensitivity: {', '.join(lacking)}")
             # Hypothetical scenarios are fitted to the date's benchmark with the available sensitivities.
             fitted = subject.built and scenario["type"] == HYPOTHETICAL
-            names_with_betas = tuple(sorted(task_input["factor_exposures"])) if fitted else ()
-            key = (
-                identity,
-                episode.as_of_date if fitted else None,
-                tuple(scenario["sector_sensitivities"]),
-                names_with_betas,
-            )
+            covered = tuple(sorted(task_input["factor_exposures"])) if fitted else ()
+            key = (identity, episode.as_of_date if fitted else None, tuple(scenario["sector_sensitivities"]), covered)
             shared = {name: value for name, value in scenario.items() if name not in _BY_TIER}
             if key in seen:
                 first, known = seen[key]
@@ -363,12 +356,9 @@ class _Evidence:
         market = [{"symbol": symbol, "weight": benchmark[symbol]} for symbol in task_input["sector_mapping"]]
         of_market = cast("StressInput", {**task_input, "portfolio": {**task_input["portfolio"], "holdings": market}})
         for scenario in self.hypothetical:
-            of_benchmark, portfolio_pnl = (
-                stress_holdings(of_market, scenario).pnl,
-                stress_holdings(task_input, scenario).pnl,
-            )
+            of_benchmark, pnl = stress_holdings(of_market, scenario).pnl, stress_holdings(task_input, scenario).pnl
             shift = scenario["market_shocks"]["equity_change_pct"] / 100 - of_benchmark
-            if of_benchmark - portfolio_pnl + shift * (1 - math.fsum(weights(task_input).values())) >= LEAST["worse"]:
+            if of_benchmark - pnl + shift * (1 - math.fsum(weights(task_input).values())) >= LEAST["worse"]:
                 return True
         return False
 

@@ -26,7 +26,8 @@ def shortcuts(task_input: MonitoringInput) -> Mapping[str, JsonObject]:
     kinds = {limit["type"] for limit in task_input["mandate"]["constraints"]}
     found["limits read as hundredths"] = _in_hundredths(task_input)
     if cash > 0:
-        scaled = _scaled(holdings, 1 / (1 - cash))
+        times = 1 / (1 - cash)
+        scaled: list[Holding] = [{"symbol": one["symbol"], "weight": times * one["weight"]} for one in holdings]
         found["cash ignored"] = _held(task_input, {**portfolio, "holdings": scaled, "cash_weight": 0.0})
     if any(one["weight"] < 0 for one in holdings):
         longs = [one for one in holdings if one["weight"] > 0]
@@ -49,10 +50,6 @@ def shortcuts(task_input: MonitoringInput) -> Mapping[str, JsonObject]:
 
 def _held(task_input: MonitoringInput, portfolio: PortfolioInput) -> JsonObject:
     return monitoring_answer({**task_input, "portfolio": portfolio})
-
-
-def _scaled(holdings: list[Holding], times: float) -> list[Holding]:
-    return [{"symbol": one["symbol"], "weight": times * one["weight"]} for one in holdings]
 
 
 def _common_only(covariance: CovarianceInput) -> CovarianceInput:
@@ -102,7 +99,9 @@ def graded_examples(label: Label[MonitoringInput]) -> list[GradedExample]:
         if len(broken) > 1:
             examples.append(GradedExample("two breaches missed", _changed(truth, _cleared(broken[:2])), 0.0, 0.12))
         examples.append(GradedExample("every limit said to be kept", _changed(truth, _cleared(broken)), 0.0, 0.0))
-    examples.append(GradedExample("values in per cent", _changed(truth, _per_cent), 0.0, 0.1))
+    examples.append(
+        GradedExample("values in per cent", _changed(truth, lambda row: row | {"value": row["value"] * 100}), 0.0, 0.1)
+    )
     examples.append(GradedExample("verdicts without values", _changed(truth, _without_value), 0.0, 0.0))
     examples.append(GradedExample("no constraints", {**truth, "constraints": []}, 0.0, 0.0))
     return sorted(examples, key=lambda example: example.most == 0.0)
@@ -139,10 +138,6 @@ def _cleared(kinds: list[str]) -> _Change:
         return {name: value for name, value in row.items() if name != "violation_magnitude"} | {"status": "PASS"}
 
     return change
-
-
-def _per_cent(row: _Row) -> _Row:
-    return row | {"value": row["value"] * 100}
 
 
 def _without_value(row: _Row) -> _Row:

@@ -93,24 +93,16 @@ def graded_examples(label: Label[IdentificationInput]) -> list[GradedExample]:
     ]
     if len(rows) > 2 and rows[0]["magnitude"] > _CLEARLY * rows[-1]["magnitude"]:
         examples.append(GradedExample("the list in reverse", _ranked(rows[::-1]), 0.0, 0.3))
-    examples.append(
-        GradedExample("magnitudes off by 0.8 per cent", _ranked([_times(row, 1.008) for row in rows]), 0.05, 0.2)
-    )
+    larger = [row | {"magnitude": row["magnitude"] * 1.008} for row in rows]
+    examples.append(GradedExample("magnitudes off by 0.8 per cent", _ranked(larger), 0.05, 0.2))
     if all(abs(abs(row["evidence"]) / row["magnitude"] - 1) > _CLEARLY - 1 for row in rows):
         plain = [row | {"magnitude": abs(row["evidence"])} for row in rows]
         examples.append(GradedExample("weights and betas for magnitudes", _ranked(plain), 0.0, 0.0))
-    examples.append(GradedExample("magnitudes in per cent", _ranked([_per_cent(row) for row in rows]), 0.0, 0.0))
+    in_per_cent = [row | {"magnitude": row["magnitude"] * 100, "evidence": row["evidence"] * 100} for row in rows]
+    examples.append(GradedExample("magnitudes in per cent", _ranked(in_per_cent), 0.0, 0.0))
     examples.append(GradedExample("no exposures", {"top_risk_exposures": []}, 0.0, 0.0))
     return examples
 
 
 def _ranked(rows: Sequence[_Row]) -> JsonObject:
     return {"top_risk_exposures": [row | {"rank": rank} for rank, row in enumerate(rows, start=1)]}
-
-
-def _times(row: _Row, factor: float) -> _Row:
-    return row | {"magnitude": row["magnitude"] * factor}
-
-
-def _per_cent(row: _Row) -> _Row:
-    return row | {"magnitude": row["magnitude"] * 100, "evidence": row["evidence"] * 100}

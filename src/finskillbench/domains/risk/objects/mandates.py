@@ -173,15 +173,11 @@ def _widened_to_benchmark(mandate: RiskMandate, market: MarketSnapshot, margins:
         ),
         ConstraintKind.BETA_RANGE: beta_range,
     }
-    constraints = (fitted.get(limit.kind, _unchanged)(limit) for limit in mandate.constraints)
+    constraints = (fitted[limit.kind](limit) if limit.kind in fitted else limit for limit in mandate.constraints)
     return replace(mandate, constraints=tuple(constraints))
 
 
 _BETA_STEP = 0.05
-
-
-def _unchanged(limit: Constraint) -> Constraint:
-    return limit
 
 
 def _support(mandate: RiskMandate, market: MarketSnapshot) -> Integers:

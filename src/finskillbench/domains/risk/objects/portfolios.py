@@ -12,21 +12,8 @@ from finskillbench.arrays import Floats, Integers
 from finskillbench.domains.building import BuildContext, permuted
 from finskillbench.domains.risk.catalogs import RiskSettings
 from finskillbench.domains.risk.inputs import PortfolioInput
+from finskillbench.domains.risk.objects import recipes
 from finskillbench.domains.risk.objects.mandates import TIERS, RiskDate
-from finskillbench.domains.risk.objects.recipes import (
-    CONCENTRATED,
-    FACTOR_TILTED,
-    LEAST,
-    LIQUIDITY_STRESSED,
-    MANDATE_VIOLATING,
-    NEUTRAL,
-    SMALLEST,
-    STRESS_VULNERABLE,
-    TYPES,
-    DrawAttempt,
-    PlannedPortfolio,
-    draw_portfolio,
-)
 from finskillbench.engines.risk.batch import Batch
 from finskillbench.engines.risk.exposures import days_to_liquidate, illiquid_share
 from finskillbench.engines.risk.mandate import ConstraintKind, RiskMandate
@@ -85,7 +72,7 @@ class PortfolioCase:
         }
 
 
-def planned_portfolios(context: BuildContext, settings: RiskSettings) -> list[PlannedPortfolio]:
+def planned_portfolios(context: BuildContext, settings: RiskSettings) -> list[recipes.PlannedPortfolio]:
     """Plan the pool: types spread evenly over regimes and dates, tiers in rotation."""
     by_regime: dict[str, list[date]] = {}
     for as_of in context.panels.risk_dates:
@@ -93,8 +80,8 @@ def planned_portfolios(context: BuildContext, settings: RiskSettings) -> list[Pl
             continue
         by_regime.setdefault(context.panels.regimes[as_of], []).append(as_of)
     count = settings["portfolios_per_type"]
-    planned: list[PlannedPortfolio] = []
-    for offset, kind in enumerate(TYPES):
+    planned: list[recipes.PlannedPortfolio] = []
+    for offset, kind in enumerate(recipes.TYPES):
         names = list(by_regime)
         names = names[offset % len(names) :] + names[: offset % len(names)]
         shares = {name: len(range(place_, count, len(names))) for place_, name in enumerate(names)}
@@ -102,12 +89,12 @@ def planned_portfolios(context: BuildContext, settings: RiskSettings) -> list[Pl
             dates = permuted(by_regime[name], context.generator("risk", "dates", kind, name))
             for number in range(share):
                 tier = TIERS[len(planned) % len(TIERS)]
-                planned.append(PlannedPortfolio(kind, name, dates[number % len(dates)], number, tier))
+                planned.append(recipes.PlannedPortfolio(kind, name, dates[number % len(dates)], number, tier))
     return planned
 
 
 def draw_portfolio_case(
-    context: BuildContext, plan: PlannedPortfolio, dates: Mapping[date, RiskDate], settings: RiskSettings
+    context: BuildContext, plan: recipes.PlannedPortfolio, dates: Mapping[date, RiskDate], settings: RiskSettings
 ) -> PortfolioCase:
     """Draw a planned portfolio, if necessary on another date of its regime; SourceError if none allows it."""
     other_dates = [day for day, regime in context.panels.regimes.items() if regime == plan.regime and day != plan.as_of]
@@ -124,7 +111,7 @@ def draw_portfolio_case(
 
 
 def _draw_at(
-    context: BuildContext, plan: PlannedPortfolio, at: RiskDate, settings: RiskSettings
+    context: BuildContext, plan: recipes.PlannedPortfolio, at: RiskDate, settings: RiskSettings
 ) -> PortfolioCase | None:
     """Draw until the engines confirm the planted risk clear of rounding; None without success."""
     homes = _homes(context, plan, at)
@@ -134,8 +121,10 @@ def _draw_at(
         rng = context.generator("risk", plan.type, plan.regime, plan.number, number)
         name = homes[number // _TRIES_PER_HOME % len(homes)]
         home = at.mandates[name].mandate
-        drawn = draw_portfolio(
-            DrawAttempt(rng, plan, at, home, settings, number / _ATTEMPTS, disciplined and number < _DISCIPLINED)
+        drawn = recipes.draw_portfolio(
+            recipes.DrawAttempt(
+                rng, plan, at, home, settings, number / _ATTEMPTS, disciplined and number < _DISCIPLINED
+            )
         )
         if drawn is None:
             continue
@@ -146,13 +135,13 @@ def _draw_at(
     return None
 
 
-def _homes(context: BuildContext, plan: PlannedPortfolio, at: RiskDate) -> list[str]:
+def _homes(context: BuildContext, plan: recipes.PlannedPortfolio, at: RiskDate) -> list[str]:
     """Return the mandates in order of trial, the planned tier first."""
     rng = context.generator("risk", "home", plan.type, plan.regime, plan.number)
     names = [
         name
         for name, fitted in at.mandates.items()
-        if plan.type != MANDATE_VIOLATING or len(fitted.mandate.constraints) > LEAST["failing"]
+        if plan.type != recipes.MANDATE_VIOLATING or len(fitted.mandate.constraints) > recipes.LEAST["failing"]
     ]
     return sorted(permuted(names, rng), key=lambda name: at.mandates[name].tier != plan.tier)
 
@@ -160,7 +149,7 @@ def _homes(context: BuildContext, plan: PlannedPortfolio, at: RiskDate) -> list[
 def _facts(portfolio: Portfolio, at: RiskDate, home: RiskMandate) -> dict[str, float]:
     """Measure every planted risk with the engines."""
     market = at.market
-    tilts = np.abs(portfolio.weights @ market.betas - NEUTRAL)
+    tilts = np.abs(portfolio.weights @ market.betas - recipes.NEUTRAL)
     pnl = apply_all(np.vstack([portfolio.weights, np.asarray(market.benchmark)]), at.scenarios, market)[0]
     worst = int(np.argmin(pnl[0]))
     days = np.sort(days_to_liquidate(portfolio, market))[::-1]
@@ -177,15 +166,15 @@ def _facts(portfolio: Portfolio, at: RiskDate, home: RiskMandate) -> dict[str, f
     }
 
 
-def _planted(plan: PlannedPortfolio, facts: Mapping[str, float]) -> bool:
+def _planted(plan: recipes.PlannedPortfolio, facts: Mapping[str, float]) -> bool:
     wanted = {
-        CONCENTRATED: ("sector", "name"),
-        FACTOR_TILTED: ("tilt",),
-        LIQUIDITY_STRESSED: ("illiquid", "days"),
-        MANDATE_VIOLATING: ("failing",),
-        STRESS_VULNERABLE: ("worse",),
+        recipes.CONCENTRATED: ("sector", "name"),
+        recipes.FACTOR_TILTED: ("tilt",),
+        recipes.LIQUIDITY_STRESSED: ("illiquid", "days"),
+        recipes.MANDATE_VIOLATING: ("failing",),
+        recipes.STRESS_VULNERABLE: ("worse",),
     }[plan.type]
-    return all(facts[name] >= LEAST[name] for name in wanted)
+    return all(facts[name] >= recipes.LEAST[name] for name in wanted)
 
 
 def clear_of_limits(portfolio: Portfolio, mandate: RiskMandate, market: MarketSnapshot, band: float) -> bool:
@@ -199,7 +188,7 @@ def clear_of_limits(portfolio: Portfolio, mandate: RiskMandate, market: MarketSn
 
 def _clear(portfolio: Portfolio, at: RiskDate, home: RiskMandate, band: float) -> bool:
     sizes = np.abs(portfolio.weights[portfolio.weights != 0])
-    if sizes.min() < SMALLEST - band / 2 or portfolio.cash < 0 or np.diff(np.sort(sizes)[-2:])[0] < band:
+    if sizes.min() < recipes.SMALLEST - band / 2 or portfolio.cash < 0 or np.diff(np.sort(sizes)[-2:])[0] < band:
         return False
     return clear_of_limits(portfolio, home, at.market, band)
 

@@ -293,9 +293,9 @@ def _pressed(
             name = np.zeros(attempt.size)
             name[place_] = 1.0
             demands.append(AtLeast(name, float(ceilings[place_]) - _EXACT))
-            other_names = support[support != place_]
-            ceilings[other_names] = np.minimum(
-                ceilings[other_names], ceilings[place_] * rng.uniform(0.8, 1.0, len(other_names))
+            remaining = support[support != place_]
+            ceilings[remaining] = np.minimum(
+                ceilings[remaining], ceilings[place_] * rng.uniform(0.8, 1.0, len(remaining))
             )
         elif limit.kind is ConstraintKind.SECTOR_LIMIT_MAX and limit.value is not None:
             column = market.membership[:, int(np.argmax(market.membership[support].T @ benchmark[support]))]

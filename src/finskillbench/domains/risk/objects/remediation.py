@@ -11,28 +11,16 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import BuildContext, permuted
 from finskillbench.domains.risk.catalogs import RiskSettings
+from finskillbench.domains.risk.objects import plain_cures
 from finskillbench.domains.risk.objects.monitoring import MonitoringPair
-from finskillbench.domains.risk.objects.plain_cures import (
-    even_costs,
-    merit_of_trades,
-    merit_without_optimiser,
-    without_models,
-)
 from finskillbench.domains.risk.objects.portfolios import PortfolioCase
 from finskillbench.domains.risk.remediation.scoring import BREACH, ticket_shortfall
 from finskillbench.engines.holdings import HOLDING_THRESHOLD
 from finskillbench.engines.optimisation.certified import InfeasibleError, UndecidedError
+from finskillbench.engines.risk import remediation
 from finskillbench.engines.risk.formulation import RemediationAim, RemediationGoal
 from finskillbench.engines.risk.mandate import ConstraintKind, RiskMandate
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, MarketSnapshot, Portfolio, require_field, turnover_of
-from finskillbench.engines.risk.remediation import (
-    Remedy,
-    approximate_relaxed,
-    budget_left,
-    portfolio_after,
-    remediate,
-    total_excess,
-)
 from finskillbench.engines.risk.report import significant_trades
 from finskillbench.engines.risk.trading import TradingRules
 
@@ -75,7 +63,7 @@ class RemediationPair(MonitoringPair):
     """Pair with its certified remedy; `plain` is the best score without an optimiser."""
 
     rules: TradingRules
-    remedy: Remedy
+    remedy: remediation.Remedy
     plain: float
 
     @property
@@ -94,7 +82,7 @@ class RemediationPair(MonitoringPair):
             return False
         if self.remedy.compliant:
             return self.remedy.turnover >= LEAST_TURNOVER
-        before = total_excess(self.case.portfolio, self.rules.target(self.mandate), self.case.market)
+        before = remediation.total_excess(self.case.portfolio, self.rules.target(self.mandate), self.case.market)
         return self.remedy.value >= LEAST_SHORTFALL and before - self.remedy.value >= LEAST_SHED
 
 
@@ -194,7 +182,7 @@ def first_remedied(
 
 def _apart(pair: RemediationPair) -> bool:
     """Check that headroom and rounding do not decide the verdict."""
-    left = budget_left(pair.case.portfolio, pair.mandate)
+    left = remediation.budget_left(pair.case.portfolio, pair.mandate)
     if pair.remedy.compliant:
         return True
     least = _estimated(pair, pair.mandate, RemediationAim(RemediationGoal.TURNOVER))
@@ -213,8 +201,8 @@ def _limits_turnover(pair: MonitoringPair) -> bool:
 
 def _estimated(pair: MonitoringPair, mandate: RiskMandate, aim: RemediationAim) -> Floats | None:
     """Return (n,) uncertified trades of one convex program, without ticket and limits by name."""
-    smooth = tuple(one for one in mandate.constraints if one.kind not in _BRANCHING)
-    found = approximate_relaxed(pair.case.portfolio, replace(mandate, constraints=smooth), pair.case.market, aim)
+    smooth = replace(mandate, constraints=tuple(one for one in mandate.constraints if one.kind not in _BRANCHING))
+    found = remediation.approximate_relaxed(pair.case.portfolio, smooth, pair.case.market, aim)
     return None if found is None else found - pair.case.portfolio.weights
 
 
@@ -228,58 +216,57 @@ def _screened(
     """
     rules = trading_rules(pair.case.market, pair.mandate, settings)
     target, portfolio = rules.target(pair.mandate), pair.case.portfolio
-    best = _estimated(pair, target, RemediationAim(RemediationGoal.COST, rules.costs))
+    aim = RemediationAim(RemediationGoal.COST, rules.costs)
+    best, lean = _estimated(pair, target, aim), None
     if best is None:
         return None
-    compliant, cap, lean = True, None, None
     if _limits_turnover(pair):
         lean = _estimated(pair, target, RemediationAim(RemediationGoal.TURNOVER))
         if lean is None:
             return None
         scaled = _bound_by_budget(pair, turnover_of(lean), turnover_of(best)) if (True, True) in open_to else None
-        compliant = scaled is not None
+        goal = RemediationGoal.EXCESS if scaled is None else RemediationGoal.COST
         if scaled is None and (False, True) in open_to:
             scaled = _beyond_mending(pair)
         if scaled is None:
             return None
         pair, portfolio = scaled, scaled.case.portfolio
-        cap = budget_left(portfolio, pair.mandate)
-        best = _estimated(
-            pair,
-            target,
-            RemediationAim(RemediationGoal.COST if compliant else RemediationGoal.EXCESS, rules.costs, cap),
-        )
+        aim = RemediationAim(goal, rules.costs, remediation.budget_left(portfolio, pair.mandate))
+        best = _estimated(pair, target, aim)
     if best is None or (length := int((np.abs(best) > BREACH / 5).sum())) > MOST_TRADES + _SHORTENED:
         return None
-    if portfolio.cash - best.sum() < LEAST_CASH - BREACH or (compliant and turnover_of(best) < LEAST_TURNOVER - BREACH):
+    active = aim.soft or turnover_of(best) >= LEAST_TURNOVER - BREACH
+    if not active or portfolio.cash - best.sum() < LEAST_CASH - BREACH:
         return None
     tickets = settings["trading"]["minimum_trades"]
     large = [one for one in tickets if ticket_shortfall(portfolio.weights, best, one) >= _CLEARLY_UNDERSIZED]
     if not large:
         return None
     rules = replace(rules, ticket=large[0] if length <= MOST_TRADES else large[-1])
-    value = rules.cost(best) + (
-        0.0 if compliant else total_excess(portfolio_after(portfolio, best), target, pair.case.market)
-    )
-    aim = RemediationAim(RemediationGoal.COST if compliant else RemediationGoal.EXCESS, rules.costs, cap)
-    problem = portfolio, pair.mandate, pair.case.market, rules
-    if merit_without_optimiser(*problem, compliant=compliant, value=value, additional=[best]) > PLAIN:
-        return None
+    return (pair, rules) if _needs_optimiser(pair, rules, aim, best, lean) else None
+
+
+def _needs_optimiser(
+    pair: MonitoringPair, rules: TradingRules, aim: RemediationAim, best: Floats, lean: Floats | None
+) -> bool:
+    """Check that neither simple trades nor optima of simpler problems come near the best ones; lean: least turnover."""
+    target, portfolio, market = rules.target(pair.mandate), pair.case.portfolio, pair.case.market
+    problem, value = (portfolio, pair.mandate, market, rules), rules.cost(best)
+    if aim.soft:
+        value += remediation.total_excess(remediation.portfolio_after(portfolio, best), target, market)
+    compliant = not aim.soft
+    if plain_cures.merit_without_optimiser(*problem, compliant=compliant, value=value, additional=[best]) > PLAIN:
+        return False
     if compliant:
-        for other in (
-            RemediationAim(RemediationGoal.COST, even_costs(len(best)), cap),
-            RemediationAim(RemediationGoal.TURNOVER),
-        ):
-            cheap = (
-                lean if lean is not None and other.goal is RemediationGoal.TURNOVER else _estimated(pair, target, other)
-            )
+        even_costs = RemediationAim(RemediationGoal.COST, plain_cures.even_costs(len(best)), aim.turnover_cap)
+        for other in (even_costs, RemediationAim(RemediationGoal.TURNOVER)):
+            known = lean if other.goal is RemediationGoal.TURNOVER else None
+            cheap = _estimated(pair, target, other) if known is None else known
             if cheap is None or rules.cost(cheap) < _DEARER * rules.cost(best):
-                return None
-    partial = [_estimated(pair, less, aim) for less in (pair.mandate, without_models(target))]
-    partial_trades = [trades for trades in partial if trades is not None]
-    return (
-        (pair, rules) if merit_of_trades(*problem, partial_trades, compliant=compliant, value=value) <= PLAIN else None
-    )
+                return False
+    partial = [_estimated(pair, less, aim) for less in (pair.mandate, plain_cures.without_models(target))]
+    trades = [one for one in partial if one is not None]
+    return plain_cures.merit_of_trades(*problem, trades, compliant=compliant, value=value) <= PLAIN
 
 
 def _beyond_mending(pair: MonitoringPair) -> MonitoringPair | None:
@@ -288,7 +275,7 @@ def _beyond_mending(pair: MonitoringPair) -> MonitoringPair | None:
     if bare is None:
         return None
     least, kept = turnover_of(bare), _kept_turnover(pair.case.portfolio, pair.mandate)
-    left = budget_left(pair.case.portfolio, pair.mandate)
+    left = remediation.budget_left(pair.case.portfolio, pair.mandate)
     if not kept + GREY_BAND < left < least - GREY_BAND:
         left = max(_LEFT_BEYOND * least, kept + 2 * GREY_BAND)
     return _with_left(pair, left) if left < least - GREY_BAND else None
@@ -315,12 +302,12 @@ def _remedied(pair: MonitoringPair, rules: TradingRules) -> RemediationPair | No
     """Certify the remedy; None if undecided or not unique."""
     problem = pair.case.portfolio, pair.mandate, pair.case.market, rules
     try:
-        remedy = remediate(*problem, most_programs=_MOST_PROGRAMS)
+        remedy = remediation.remediate(*problem, most_programs=_MOST_PROGRAMS)
     except (InfeasibleError, UndecidedError):
         return None
     if not remedy.settled:
         return None
-    plain = merit_without_optimiser(*problem, compliant=remedy.compliant, value=remedy.value)
+    plain = plain_cures.merit_without_optimiser(*problem, compliant=remedy.compliant, value=remedy.value)
     kept = (pair.case, pair.mandate, pair.tier, pair.violations, pair.margin, pair.beyond)
     return RemediationPair(*kept, rules=rules, remedy=remedy, plain=plain)
 

@@ -39,7 +39,7 @@ _LONGEST = 250
 """Longest drawdown in sessions."""
 _LOOKED_AT = 8
 """Candidate drawdowns per drawdown chosen."""
-_SHIFTED = " sector_sensitivities carry one common shift, by which the benchmark moves by equity_change_pct"
+_SHIFTED = " sector_sensitivities already include one common shift, so that the benchmark moves by equity_change_pct"
 _SEVERER = "; before it every shock is {:g} times that of the base scenario."
 _EXPORTERS = ("Technology", "Industrials", "Basic Materials", "Energy")
 _DURATION = ("Real Estate", "Utilities")
@@ -83,10 +83,8 @@ class ScenarioSet:
             if entry["scenario_id"] == name:
                 severe = scenario["scenario_id"] != name
                 return calibrated(entry, market, self.severity if severe else 1.0, proxies)
-        remaining = {
-            sector: value for sector, value in scenario["sector_sensitivities"].items() if sector not in proxies
-        }
-        return {**scenario, "sector_sensitivities": remaining, "sector_proxies": dict(proxies)}
+        left = {sector: value for sector, value in scenario["sector_sensitivities"].items() if sector not in proxies}
+        return {**scenario, "sector_sensitivities": left, "sector_proxies": dict(proxies)}
 
 
 def build_scenarios(panels: Panels, catalog: ScenarioCatalog, notes: list[str]) -> ScenarioSet:
@@ -289,14 +287,11 @@ def _level(macro: pl.DataFrame, series: str, when: pl.Expr) -> float | None:
 def economic_violations(scenario: ScenarioInput) -> list[str]:
     """Return the rules that a scenario breaks; replays need only valid fields and a consistent equity move."""
     shocks, stated = scenario["factor_shocks"], scenario["sector_sensitivities"]
-    sensitivities = {
-        **stated,
-        **{sector: stated[proxy] for sector, proxy in scenario.get("sector_proxies", {}).items()},
-    }
+    by_sector = {**stated, **{sector: stated[proxy] for sector, proxy in scenario.get("sector_proxies", {}).items()}}
     broken: list[str] = []
     if set(shocks) != set(FACTORS):
         broken.append(f"the factor shocks name {sorted(shocks)}, not the six factors")
-    numbers = [*shocks.values(), *sensitivities.values(), *scenario["market_shocks"].values()]
+    numbers = [*shocks.values(), *by_sector.values(), *scenario["market_shocks"].values()]
     if not all(isinstance(number, float) and math.isfinite(number) for number in numbers):
         broken.append("a shock or sensitivity is not a finite number")
     if broken:
@@ -305,7 +300,7 @@ def economic_violations(scenario: ScenarioInput) -> list[str]:
     if abs(shocks["mkt_rf"] - market["equity_change_pct"] / 100) > 1e-4:
         broken.append("the shock to mkt_rf is not the stated equity move")
     if scenario["type"] == HYPOTHETICAL:
-        broken += [text for text, holds in _rules(market, shocks, sensitivities) if not holds]
+        broken += [text for text, holds in _rules(market, shocks, by_sector) if not holds]
     return broken
 
 
@@ -351,10 +346,8 @@ def _rules(
 
 
 def _mean_difference(sectors: Mapping[str, float], group: Sequence[str], reference: Sequence[str]) -> float:
-    group_mean, reference_mean = (
-        math.fsum(sectors[name] for name in names) / len(names) for names in (group, reference)
-    )
-    return group_mean - reference_mean
+    means = [math.fsum(sectors[name] for name in names) / len(names) for names in (group, reference)]
+    return means[0] - means[1]
 
 
 def _near(decimal: float, percent: float) -> bool:

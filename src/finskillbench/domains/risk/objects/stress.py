@@ -173,16 +173,9 @@ def at_tier(pair: StressPair, tier: str, scenarios: ScenarioSet, rng: np.random.
 def _estimable(pair: StressPair, rng: np.random.Generator) -> Integers:
     """Return holdings in random order whose betas matter and whose sector has other names."""
     market, weights = pair.case.market, pair.case.portfolio.weights
-    moves = np.abs(weights * (market.betas @ _shocks(pair.scenario)))
-    return rng.permutation(np.flatnonzero((moves >= MOVED) & (_peers(market) > 1)))
-
-
-def _peers(market: MarketSnapshot) -> Floats:
-    return market.membership @ market.membership.sum(axis=0)
-
-
-def _shocks(scenario: ScenarioInput) -> Floats:
-    return np.array([scenario["factor_shocks"][factor] for factor in FACTORS])
+    shocks = np.array([pair.scenario["factor_shocks"][factor] for factor in FACTORS])
+    moves, peers = np.abs(weights * (market.betas @ shocks)), market.membership @ market.membership.sum(axis=0)
+    return rng.permutation(np.flatnonzero((moves >= MOVED) & (peers > 1)))
 
 
 def _spread(market: MarketSnapshot, held: Integers, count: int) -> list[str]:

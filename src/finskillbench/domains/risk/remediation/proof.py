@@ -8,17 +8,8 @@ import numpy as np
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.examples import Label
+from finskillbench.domains.risk import rederive
 from finskillbench.domains.risk.inputs import RemediationInput
-from finskillbench.domains.risk.rederive import (
-    HARD_LIMITS,
-    cost_of,
-    input_after_trades,
-    measure_mandate,
-    measure_mandate_after,
-    rederived_relative_excess,
-    undersized_names,
-    with_headroom,
-)
 from finskillbench.domains.risk.rederive import turnover_of_trades as turnover_of
 from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION
@@ -65,27 +56,27 @@ class _Examination:
     def examine_trades(self) -> None:
         """Check trades, limits, cost and shortfall against the truth."""
         task_input, output, known = self.task_input, self.truth.expected_output, self.truth.verification
-        broken = [kind for kind, one in measure_mandate(task_input).items() if one.status == "FAIL"]
+        broken = [kind for kind, one in rederive.measure_mandate(task_input).items() if one.status == "FAIL"]
         self.expect(sorted(task_input["violations"]) == sorted(broken), "violations differ from the broken constraints")
         trades = self._trades()
         self.same(output["total_turnover"], turnover_of(trades.values()), "the turnover", _ACCURACY)
-        inside = with_headroom(task_input)
-        done = input_after_trades(inside, trades, _DUST)
+        inside = rederive.with_headroom(task_input)
+        done = rederive.input_after_trades(inside, trades, _DUST)
         cash = done["portfolio"]["cash_weight"]
         self.expect(cash >= -_ACCURACY, f"cash after the trades is {cash:.1e}")
         curable = output["post_trade_compliant"]
         self.findings.add("mended" if curable else "beyond_mending")
-        for kind, one in measure_mandate_after(inside, trades, _DUST).items():
-            if curable or kind in HARD_LIMITS:
+        for kind, one in rederive.measure_mandate_after(inside, trades, _DUST).items():
+            if curable or kind in rederive.HARD_LIMITS:
                 self.findings.widest("greatest_excess", one.excess)
                 self.expect(one.excess <= _ACCURACY, f"after its trades {kind} is exceeded by {one.excess:.1e}")
-        left, before = rederived_relative_excess(done), rederived_relative_excess(inside)
+        left, before = rederive.rederived_relative_excess(done), rederive.rederived_relative_excess(inside)
         self.expect(
             curable or _DUST < left < before, "post_trade_compliant is false, but the trades do not reduce the excess"
         )
         if "trading_terms" not in task_input:
             return  # imported release
-        small, cost = undersized_names(task_input, trades, _DUST), cost_of(task_input, trades)
+        small, cost = rederive.undersized_names(task_input, trades, _DUST), rederive.cost_of(task_input, trades)
         self.expect(not small, f"trades below minimum_trade: {', '.join(small)}")
         if curable:
             self.same(known["least_cost"], cost, "the least cost", _ACCURACY)

@@ -53,7 +53,8 @@ _TRADES = {
     "nothing and never falls below 0. A trade is at least minimum_trade in size, or closes the position in full, "
     "at any size: target_weight is then 0",
     "headroom": "limits whose values drift must be kept with headroom: a maximum less its entry of headroom, a "
-    "minimum plus it (both ends of a range); a limit that headroom does not name must be kept unchanged",
+    "minimum plus it (both ends of a range); a limit that headroom does not name must be kept unchanged; violations "
+    "lists limits that are broken as they are, without headroom",
     "objective": "least cost: the sum of cost_bps_i x |t_i|, in basis points of NAV, under every limit with its "
     "headroom, none of them exceeded by the tolerance",
     "post_trade_compliant": "true if every limit is kept, with its headroom, after the trades",
@@ -62,9 +63,10 @@ _TURNOVER = {
     "turnover": "one-way: (sum of |t_i| + |sum of t_i|) / 2; what is left is the value of turnover_max_monthly "
     "less the turnover of trades_this_month",
     "out_of_reach": "if the turnover that is left allows no trades that keep every limit with its headroom, "
-    "post_trade_compliant is false, and the trades keep {hard} and make the shortfall as small as possible: the sum "
-    "over the other limits of excess / |limit|, both with headroom (for a range the end that is exceeded; a limit "
-    f"counts as no smaller than {LEAST_SCALE}), plus a hundredth of the cost in basis points of NAV",
+    "post_trade_compliant is false, and the trades keep {hard}, minimum_trade and cash of 0 or more, and make the "
+    "shortfall as small as possible: the sum over the other limits of excess / |limit|, both with headroom (for a "
+    f"range the end that is exceeded; a limit counts as no smaller than {LEAST_SCALE}), plus a hundredth of the cost "
+    "in basis points of NAV",
 }
 _NO_TURNOVER = {"turnover": "one-way: (sum of |t_i| + |sum of t_i|) / 2"}
 _ROUNDING = {
@@ -130,9 +132,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: RemediationInput) ->
     mandate = rules.target(stated)
     curable = truth.expected_output["post_trade_compliant"]
     checks = zip(mandate.constraints, check_constraints(done, mandate, market, ROUNDING), strict=True)
-    kept = {
-        limit.kind.value: _kept(limit, found, done) for limit, found in checks if curable or found.kind in HARD_KINDS
-    }
+    kept = {limit.kind.value: _kept(limit, one, done) for limit, one in checks if curable or one.kind in HARD_KINDS}
     kept["cash below 0"] = _left_by(-done.cash)
     kept["minimum_trade"] = _left_by(ticket_shortfall(portfolio.weights, trades, rules.ticket))
     cost = rules.cost(trades)

@@ -78,15 +78,13 @@ def _session(panels: Panels, day: date) -> date | None:
 
 def _examine(books: Sequence[HoldingsBook], panels: Panels, catalog: Catalog) -> list[str]:
     """Return errors of dates, symbols, mandates and short positions."""
-    limits = {
-        one["mandate_id"]: {row["type"] for row in one["constraints"]} for one in mandates_in(catalog)["mandates"]
-    }
+    kinds = {one["mandate_id"]: {row["type"] for row in one["constraints"]} for one in mandates_in(catalog)["mandates"]}
     mistakes: list[str] = []
     for book in books:
         where = located(book.file, book.line)
-        if book.mandate is not None and book.mandate not in limits:
-            mistakes.append(f"{where}: mandate: there is no {book.mandate!r}; choose one of {', '.join(limits)}")
-        if ConstraintKind.LONG_ONLY in limits.get(book.mandate or "", ()):
+        if book.mandate is not None and book.mandate not in kinds:
+            mistakes.append(f"{where}: mandate: there is no {book.mandate!r}; choose one of {', '.join(kinds)}")
+        if ConstraintKind.LONG_ONLY in kinds.get(book.mandate or "", ()):
             mistakes += [
                 f"{located(book.file, row.line)}: {row.symbol} is short, and the mandate {book.mandate} is long-only; "
                 "correct the sign, or leave mandate empty to use the one with the fewest violations"

@@ -177,10 +177,6 @@ def user_mandates(manifest: JsonObject) -> set[str]:
     return {str(one.get("mandate_id")) for one in stated if one not in built_in}
 
 
-def _example() -> Mapping[str, str]:
-    return {"mandates.json": read_catalog_text("finskillbench.domains.risk", "mandates.json")}
-
-
 def _examine(user_file: UserMandates, panels: Panels, catalog: Catalog) -> list[str]:
     """Return the infeasible mandates, each with its first such date."""
     stated, found = mandates_in(catalog), dict[str, str]()
@@ -194,6 +190,10 @@ def _examine(user_file: UserMandates, panels: Panels, catalog: Catalog) -> list[
                 except SourceError as error:
                     found[name] = str(error)
     return list(found.values())
+
+
+def _example() -> Mapping[str, str]:
+    return {"mandates.json": read_catalog_text("finskillbench.domains.risk", "mandates.json")}
 
 
 MANDATES = CatalogFile("mandates.json", _read, _example, examine=_examine)

@@ -187,10 +187,9 @@ def scenarios_in(catalog: Catalog) -> ScenarioCatalog:
     built_in, user_file = scenario_catalog(), catalog.of(SCENARIOS)
     if user_file is None:
         return built_in
-    replays = [one for one in built_in["replays"] if user_file.extends and one["scenario_id"] not in user_file.places]
-    stories = [
-        one for one in built_in["hypothetical"] if user_file.extends and one["scenario_id"] not in user_file.places
-    ]
+    extends, places = user_file.extends, user_file.places
+    replays = [one for one in built_in["replays"] if extends and one["scenario_id"] not in places]
+    stories = [one for one in built_in["hypothetical"] if extends and one["scenario_id"] not in places]
     return {**built_in, "replays": [*replays, *user_file.replays], "hypothetical": [*stories, *user_file.hypothetical]}
 
 

@@ -62,7 +62,7 @@ def least_attainable(problem: PortfolioProblem, limit: str, *, polished: bool = 
     result is at most the limit. Raises `InfeasibleError` if the other limits conflict, `UndecidedError` if nothing can
     be proved.
     """
-    least = certify(formulate_portfolio(problem, _least(limit)), unique=False, polished=polished)
+    least = certify(formulate_portfolio(problem, aim_at(limit)), unique=False, polished=polished)
     value = level_of(problem, limit, least.weights)
     gap = value - least.optimality.lower_bound
     return replace(least, value=value, optimality=replace(least.optimality, objective=value, gap=gap))
@@ -70,18 +70,16 @@ def least_attainable(problem: PortfolioProblem, limit: str, *, polished: bool = 
 
 def rough_least(problem: PortfolioProblem, limit: str) -> tuple[float, Floats] | None:
     """Return the least attainable value of a limit to about 1e-7, unproved, with weights; None if there is none."""
-    formulation = formulate_portfolio(problem, _least(limit))
+    formulation = formulate_portfolio(problem, aim_at(limit))
     found = solve_conic(formulation.program, tolerance=_ROUGH)
     weights = found.x[formulation.weights]
     return (formulation.program.objective(found.x), weights) if found.status in _SOLVED else None
 
 
-def _least(limit: str) -> PortfolioAim:
-    return (
-        PortfolioAim(PortfolioGoal.TURNOVER)
-        if limit == "max_turnover"
-        else PortfolioAim(PortfolioGoal.LIMIT, limit=limit)
-    )
+def aim_at(limit: str) -> PortfolioAim:
+    """Return the aim of the least value of a limit."""
+    by_turnover = limit == "max_turnover"
+    return PortfolioAim(PortfolioGoal.TURNOVER) if by_turnover else PortfolioAim(PortfolioGoal.LIMIT, limit=limit)
 
 
 def conflicting_limits(problem: PortfolioProblem, limit: str) -> tuple[str, ...]:

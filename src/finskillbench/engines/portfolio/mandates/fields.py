@@ -24,17 +24,7 @@ from finskillbench.engines.fields import (
     values_from,
     weights_from,
 )
-from finskillbench.engines.portfolio.black_litterman import (
-    RISK_AVERSION,
-    TAU,
-    AnalystView,
-    Posterior,
-    equilibrium,
-    idzorek,
-    picks_of,
-    posterior_returns,
-    view_variances,
-)
+from finskillbench.engines.portfolio import black_litterman
 from finskillbench.engines.portfolio.problem import Objective, PortfolioLimits, PortfolioProblem
 from finskillbench.engines.statistics.risk_model import RiskModel
 from finskillbench.errors import InputError
@@ -191,11 +181,11 @@ def _check_size(*arrays: Floats) -> None:
         raise InputError(f"covariance_matrix holds a number beyond {LARGEST:.0e}; inject the field, in annual decimals")
 
 
-def views_from(data: object) -> list[AnalystView]:
+def views_from(data: object) -> list[black_litterman.AnalystView]:
     """Read the analyst views of a Black-Litterman task."""
     if (rows := list_of(data)) is None:
         raise InputError("analyst_views must be a list of objects")
-    views: list[AnalystView] = []
+    views: list[black_litterman.AnalystView] = []
     for index, row in enumerate(rows):
         where, view = f"analyst_views[{index}]", table_of(row) or {}
         kind = view.get("type")
@@ -203,7 +193,7 @@ def views_from(data: object) -> list[AnalystView]:
             raise InputError(f"{where}.type must be absolute or relative, not {describe_value(kind)}")
         expected, confidence = number(view, "return", where), number(view, "confidence", where)
         against = () if view.get("against") is None else _leg(view, "against", where)
-        views.append(AnalystView(kind, _leg(view, "symbols", where), expected, confidence, against))
+        views.append(black_litterman.AnalystView(kind, _leg(view, "symbols", where), expected, confidence, against))
     return views
 
 
@@ -215,17 +205,21 @@ def _leg(view: Mapping[str, Any], name: str, where: str) -> tuple[str, ...]:
 
 def black_litterman_from(
     data: Mapping[str, Any], *, risk: RiskModel | None = None
-) -> tuple[PortfolioProblem, Posterior]:
+) -> tuple[PortfolioProblem, black_litterman.Posterior]:
     """Return a task's posterior, in excess of `risk_free_rate`, and the long-only problem of its optimal weights."""
     tickers = tickers_from(data)
-    aversion = number(data, "risk_aversion", "the task", default=RISK_AVERSION)
+    aversion = number(data, "risk_aversion", "the task", default=black_litterman.RISK_AVERSION)
     fixed = {"objective": Objective.MAX_SHARPE.value, "constraints": {"long_only": True}, "expected_returns": None}
     problem = problem_from({**data, **fixed, "risk_aversion": aversion / 2}, risk=risk)
     market = weights_from(data.get("market_cap_weights"), tickers, "market_cap_weights")
-    tau = number(data, "tau", "the task", default=TAU)
-    picks = picks_of(tickers, views_from(data.get("analyst_views")), market, number(data, "risk_free_rate", "the task"))
-    uncertainty = idzorek(picks.confidence, view_variances(problem.risk, picks, tau))
-    after = posterior_returns(problem.risk, equilibrium(problem.risk, market, aversion), picks, uncertainty, tau=tau)
+    tau = number(data, "tau", "the task", default=black_litterman.TAU)
+    picks = black_litterman.picks_of(
+        tickers, views_from(data.get("analyst_views")), market, number(data, "risk_free_rate", "the task")
+    )
+    uncertainty = black_litterman.idzorek(picks.confidence, black_litterman.view_variances(problem.risk, picks, tau))
+    after = black_litterman.posterior_returns(
+        problem.risk, black_litterman.equilibrium(problem.risk, market, aversion), picks, uncertainty, tau=tau
+    )
     return replace(problem, expected_returns=after.mean), after
 
 

@@ -13,17 +13,7 @@ from typing import NamedTuple
 import polars as pl
 
 from finskillbench.engines.accounting.periods import DAYS, QUARTER_APART, Duration, classify_period
-from finskillbench.panels.columns import (
-    ACCESSION,
-    DERIVED,
-    DURATION,
-    END,
-    FILED,
-    START,
-    SYMBOL,
-    PanelColumn,
-    table_schema,
-)
+from finskillbench.panels import columns
 from finskillbench.panels.filings.quarters import build_filings
 from finskillbench.panels.filings.segments.breakdowns import (
     TOLERANCE,
@@ -41,19 +31,19 @@ from finskillbench.sources.edgar.instance_reader import Dimensions
 from finskillbench.sources.edgar.numerals import METRICS
 from finskillbench.sums import exact_sum
 
-COLUMNS: Mapping[str, PanelColumn] = {
-    "symbol": SYMBOL,
-    "axis": PanelColumn("category", "the period", "product_segment or geographic_segment", pl.String),
-    "segment": PanelColumn("identifier", "the period", "label of the member", pl.String),
-    "start": START,
-    "end": END,
-    "duration": DURATION,
-    "value": PanelColumn("USD", "start to end", "revenue of the member"),
-    "accession": ACCESSION,
-    "filed": FILED,
-    "derived": DERIVED,
+COLUMNS: Mapping[str, columns.PanelColumn] = {
+    "symbol": columns.SYMBOL,
+    "axis": columns.PanelColumn("category", "the period", "product_segment or geographic_segment", pl.String),
+    "segment": columns.PanelColumn("identifier", "the period", "label of the member", pl.String),
+    "start": columns.START,
+    "end": columns.END,
+    "duration": columns.DURATION,
+    "value": columns.PanelColumn("USD", "start to end", "revenue of the member"),
+    "accession": columns.ACCESSION,
+    "filed": columns.FILED,
+    "derived": columns.DERIVED,
 }
-SEGMENTS_SCHEMA = table_schema(COLUMNS)
+SEGMENTS_SCHEMA = columns.table_schema(COLUMNS)
 
 PRODUCT, GEOGRAPHIC = "product_segment", "geographic_segment"
 _AXES = {PRODUCT: ("ProductOrServiceAxis", "StatementBusinessSegmentsAxis"), GEOGRAPHIC: ("StatementGeographicalAxis",)}
@@ -223,10 +213,8 @@ class _Company:
                         continue
                 else:
                     continue
-                over, stated = (
-                    subtract_figures(whole, shorter_total),
-                    totals.get(quarter) or self._total(quarter, filing),
-                )
+                over = subtract_figures(whole, shorter_total)
+                stated = totals.get(quarter) or self._total(quarter, filing)
                 if stated is not None and abs(over.value - stated.value) > TOLERANCE * abs(stated.value):
                     continue  # revenue is stated on two bases
                 parts[quarter] = {

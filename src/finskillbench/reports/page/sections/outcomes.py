@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,9 +14,9 @@ from finskillbench.analysis.repeats import passes
 from finskillbench.analysis.results import EPISODE, distinct_values
 from finskillbench.episode import Status
 from finskillbench.reports.figures.bars import draw_heat, draw_shares
-from finskillbench.reports.figures.forest import Curve, Figure, draw_panels
+from finskillbench.reports.figures.forest import Curve, Figure, Panel, draw_panels
 from finskillbench.reports.page.view import View, column_name
-from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, columns_of
 
 _MOST = 7
 """Kinds with their own colour; the others are pooled."""
@@ -31,53 +32,37 @@ def outcome_figures(view: View, causes: pl.DataFrame) -> Iterator[Figure]:
         met = rows.select("entry", "condition", kind=pl.col("incidents").list.first().fill_null(_NONE))
         if met["kind"].n_unique() > 1:
             counts = met.filter(pl.col("kind") != _NONE)["kind"].value_counts(sort=True)
-            yield _bars(
-                view,
-                met,
-                [_NONE, *counts["kind"]],
-                "incidents",
-                "Incidents",
-                "A row counts once, by its first incident; the list of episodes has all.",
-            )
+            footnote = "A row counts once, by its first incident; the list of episodes has all."
+            yield _bars(view, met, [_NONE, *counts["kind"]], "incidents", "Incidents", footnote)
     found = causes.filter(pl.col("entry").is_in(view.entries)).select("entry", "condition", kind="cause")
     if not found.is_empty():
         order = found["kind"].value_counts(sort=True)["kind"].to_list()
-        yield _bars(
-            view, found, order, "causes", "Causes of failure", "Causes are classified by rules from trajectories."
-        )
+        footnote = "Causes are classified by rules from trajectories."
+        yield _bars(view, found, order, "causes", "Causes of failure", footnote)
 
 
 def _bars(view: View, rows: pl.DataFrame, order: Sequence[str], name: str, title: str, footnote: str = "") -> Figure:
     kinds = [kind for kind in order if kind in set(distinct_values(rows, "kind"))]
-    drawn, rest = (kinds, []) if len(kinds) <= _MOST + 1 else (kinds[:_MOST], kinds[_MOST:])
+    most = len(kinds) if len(kinds) <= _MOST + 1 else _MOST
     counted = rows.group_by("entry", "condition", "kind").len()
-    counts = {(entry, condition, kind): number for entry, condition, kind, number in counted.iter_rows()}
-    pairs = [
-        (entry, condition)
+    counts = Counter({(entry, condition, kind): number for entry, condition, kind, number in counted.iter_rows()})
+    pairs = {
+        (entry, condition): [counts[entry, condition, kind] for kind in kinds]
         for entry in view.entries
         for condition in view.series
-        if any((entry, condition, kind) in counts for kind in kinds)
-    ]
+    }
+    pairs = {pair: numbers for pair, numbers in pairs.items() if any(numbers)}
     bars = [
-        (
-            f"{entry} · {condition}",
-            [
-                *(counts.get((entry, condition, kind), 0) for kind in drawn),
-                *([sum(counts.get((entry, condition, kind), 0) for kind in rest)] if rest else []),
-            ],
-        )
-        for entry, condition in pairs
+        (f"{entry} · {condition}", [*numbers[:most], *([sum(numbers[most:])] if most < len(kinds) else [])])
+        for (entry, condition), numbers in pairs.items()
         if entry in view.drawn
     ]
-    series = [*drawn, *(["other"] if rest else [])]
+    series = [*kinds[:most], *(["other"] if most < len(kinds) else [])]
     columns = (
-        Column("model", "Model"),
-        Column("condition", "Condition"),
+        *columns_of(Kind.TEXT, model="Model", condition="Condition"),
         *(Column(column_name(kind), kind, Kind.COUNT) for kind in kinds),
     )
-    cells: list[tuple[Cell, ...]] = [
-        (entry, condition, *(counts.get((entry, condition, kind), 0) for kind in kinds)) for entry, condition in pairs
-    ]
+    cells: list[tuple[Cell, ...]] = [(*pair, *numbers) for pair, numbers in pairs.items()]
     notes = [view.population(view.rows, view.entries), footnote, *view.drawn_footnotes]
     table = Table(name, title, columns, tuple(cells), tuple(filter(None, notes)))
     whole = rows["kind"].value_counts(sort=True)
@@ -88,11 +73,9 @@ def _bars(view: View, rows: pl.DataFrame, order: Sequence[str], name: str, title
 
 _MOST_REPEATS = 8
 _COLUMNS = (
-    Column("model", "Model"),
-    Column("condition", "Condition"),
+    *columns_of(Kind.TEXT, model="Model", condition="Condition"),
     Column("k", "k", Kind.COUNT),
-    Column("pass_hat", "pass^k: all k", Kind.SCORE, interval=True),
-    Column("pass_at", "pass@k: at least one", Kind.SCORE, interval=True),
+    *columns_of(Kind.SCORE, interval=True, pass_hat="pass^k: all k", pass_at="pass@k: at least one"),
 )
 
 
@@ -108,15 +91,14 @@ def repeat_figures(view: View) -> Iterator[Figure]:
         chances = passes(view.results, k).filter("headline").join(entries, on=["model", "harness"], how="left")
         for value in ("pass_hat", "pass_at"):
             lines = estimate_means(chances, value, ["entry", "condition"], bounds=(0.0, 1.0))
-            for entry, condition, mean, low, high in lines.select(
-                "entry", "condition", "mean", "low", "high"
-            ).iter_rows():
+            estimates = lines.select("entry", "condition", "mean", "low", "high").iter_rows()
+            for entry, condition, mean, low, high in estimates:
                 cells = found.setdefault((entry, condition, k), [])
                 cells.append(None if mean is None else Estimate(mean, low, high))
     rows: list[tuple[Cell, ...]] = [
         (*key, *cells) for key, cells in sorted(found.items(), key=lambda one: one[0]) if key[0] in view.entries
     ]
-    panels: list[tuple[str, Sequence[Curve]]] = []
+    panels: list[Panel] = []
     for entry in view.drawn:
         curves: list[Curve] = []
         for series, condition in enumerate(view.series):
@@ -161,18 +143,10 @@ def heat_maps(view: View) -> list[HeatMap]:
     """Return differences of every comparison, the main one first, then means of every condition."""
     everyone = [*view.entries, *view.programs]
     order = sorted(view.results.comparisons, key=lambda each: each != view.main)
-    maps = [
-        _map(
-            view,
-            f"{treated}_minus_{reference}",
-            f"{treated} − {reference}",
-            treated,
-            view.paired(each, everyone),
-            differences=True,
-        )
-        for each in order
-        for treated, reference in [each]
-    ]
+    maps: list[HeatMap] = []
+    for each in order:
+        name, title = f"{each.treated}_minus_{each.reference}", f"{each.treated} − {each.reference}"
+        maps.append(_map(view, name, title, each.treated, view.paired(each, everyone), differences=True))
     for condition in view.conditions:
         frame = view.episodes.filter(pl.col("condition") == condition)
         maps.append(_map(view, condition, f"mean score, {condition}", condition, frame, differences=False))
@@ -187,9 +161,8 @@ def heat_figures(view: View, maps: Sequence[HeatMap]) -> Iterator[Figure]:
         kind = Kind.DIFFERENCE if each.differences else Kind.SCORE
         columns = (Column("model", "Model"), *(Column(column_name(name), name, kind) for name in each.columns))
         cells = tuple((row, *values) for row, values in zip(rows, each.values, strict=True))
-        table = Table(
-            each.file, f"Model by subtask: {each.title}", columns, cells, (each.population, *view.drawn_footnotes)
-        )
+        notes = (each.population, *view.drawn_footnotes)
+        table = Table(each.file, f"Model by subtask: {each.title}", columns, cells, notes)
         known = [value for values in each.values for value in values if value is not None]
         spread = f"from {min(known):+.3f} to {max(known):+.3f}" if known else "without any value"
         description = f"A heat map of models ({len(rows)}) by subtasks ({len(each.columns)}), {spread}."

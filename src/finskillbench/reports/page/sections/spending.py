@@ -12,11 +12,11 @@ import polars as pl
 from finskillbench.analysis.repeats import GROUP, SpendingMeasure, score_within
 from finskillbench.analysis.results import distinct_values
 from finskillbench.reports.figures.bars import draw_marks
-from finskillbench.reports.figures.forest import Curve, Figure, draw_panels
+from finskillbench.reports.figures.forest import Curve, Figure, Panel, draw_panels
 from finskillbench.reports.figures.scatter import Dot, Plane, draw_scatter
 from finskillbench.reports.page.headline import MeanEstimate, estimates
 from finskillbench.reports.page.view import View
-from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, columns_of
 from finskillbench.reports.tables.common import available_marks, mark_means
 
 _QUANTITIES = {
@@ -43,20 +43,7 @@ def cost_and_score(view: View, means: dict[str, MeanEstimate]) -> Figure:
     priced = "cost_usd" in rows.columns and bool((rows["cost_usd"].drop_nulls() > 0).any())
     column = "cost_usd" if priced else "total_output_tokens"
     unit = "US dollars" if priced else "output tokens"
-    # A mean over the episodes with known prices only would be biased.
-    spent = rows.group_by("entry", "condition", maintain_order=True).agg(
-        pl.when(pl.col(column).is_null().any()).then(None).otherwise(pl.col(column).mean()).alias("spent")
-    )
-    points: list[tuple[str, str, float, MeanEstimate]] = []
-    unpriced: list[str] = []
-    for entry, condition, amount in spent.iter_rows():
-        found = means.get(f"{entry}\n{condition}")
-        if found is None:
-            continue
-        if amount is None or amount <= 0:
-            unpriced.append(f"{entry} under {condition}")
-        else:
-            points.append((entry, condition, amount, found))
+    points, unpriced = _priced_points(rows, column, means)
     frontier = _frontier([(amount, found.mean.value) for _, _, amount, found in points])
     on = set(frontier)
     named = view.main.treated if view.main else view.conditions[0]
@@ -88,8 +75,7 @@ def cost_and_score(view: View, means: dict[str, MeanEstimate]) -> Figure:
         series=view.series,
     )
     columns = (
-        Column("model", "Model"),
-        Column("condition", "Condition"),
+        *columns_of(Kind.TEXT, model="Model", condition="Condition"),
         Column("spent", f"Mean {unit}", Kind.NUMBER, digits=4 if priced else 0),
         Column("score", "Mean score", Kind.SCORE, interval=True),
         Column("frontier", "On the frontier"),
@@ -107,6 +93,27 @@ def cost_and_score(view: View, means: dict[str, MeanEstimate]) -> Figure:
     best = [f"{entry} under {condition}" for entry, condition, *_, flag in cells if flag == "yes"]
     description = f"{len(dots)} points of model and condition. On the frontier: {', '.join(map(str, best)) or 'none'}."
     return Figure(table, description, partial(draw_scatter, dots, plane))
+
+
+def _priced_points(
+    rows: pl.DataFrame, column: str, means: dict[str, MeanEstimate]
+) -> tuple[list[tuple[str, str, float, MeanEstimate]], list[str]]:
+    """Return model, condition, mean amount and mean score of each pair, and the pairs whose amount is unknown."""
+    # A mean over the episodes with known prices only would be biased.
+    spent = rows.group_by("entry", "condition", maintain_order=True).agg(
+        pl.when(pl.col(column).is_null().any()).then(None).otherwise(pl.col(column).mean()).alias("spent")
+    )
+    points: list[tuple[str, str, float, MeanEstimate]] = []
+    unpriced: list[str] = []
+    for entry, condition, amount in spent.iter_rows():
+        found = means.get(f"{entry}\n{condition}")
+        if found is None:
+            continue
+        if amount is None or amount <= 0:
+            unpriced.append(f"{entry} under {condition}")
+        else:
+            points.append((entry, condition, amount, found))
+    return points, unpriced
 
 
 def _levels(view: View) -> list[tuple[float, str]]:
@@ -133,18 +140,13 @@ def _quantity(view: View, column: str, name: str, title: str, axis: str) -> Figu
         mean=pl.col(column).mean(), half=pl.col(column).median(), most=pl.col(column).max(), rows=pl.col(column).count()
     )
     found = {(entry, condition): rest for entry, condition, *rest in grouped.iter_rows()}
-    lines = [
-        (entry, [found[entry, condition][0] if (entry, condition) in found else None for condition in view.series])
-        for entry in view.drawn
-    ]
+    means = {pair: mean for pair, (mean, *_) in found.items()}
+    lines = [(entry, [means.get((entry, condition)) for condition in view.series]) for entry in view.drawn]
     values = [value for _, each in lines for value in each if value is not None]
     log = bool(values) and min(values) > 0 and max(values) / min(values) > 8
     columns = (
-        Column("model", "Model"),
-        Column("condition", "Condition"),
-        Column("mean", "Mean", Kind.NUMBER, digits=1),
-        Column("median", "Median", Kind.NUMBER, digits=1),
-        Column("most", "Most", Kind.NUMBER, digits=1),
+        *columns_of(Kind.TEXT, model="Model", condition="Condition"),
+        *columns_of(Kind.NUMBER, digits=1, mean="Mean", median="Median", most="Most"),
         Column("rows", "Rows", Kind.COUNT),
     )
     cells = tuple(
@@ -202,7 +204,7 @@ def _figure(view: View, measure: SpendingMeasure, rows: pl.DataFrame, budgets: S
     name, title, unit, digits = _MEASURES[measure]
     lines = score_within(replace(view.results, rows=rows), measure, budgets)
     lines = lines.join(rows.select(*GROUP, "entry").unique(), on=GROUP, how="left", maintain_order="left")
-    panels: list[tuple[str, Sequence[Curve]]] = []
+    panels: list[Panel] = []
     for entry in distinct_values(lines, "entry"):
         of_entry = lines.filter(pl.col("entry") == entry)
         curves: list[Curve] = []
@@ -213,8 +215,7 @@ def _figure(view: View, measure: SpendingMeasure, rows: pl.DataFrame, budgets: S
                 curves.append(Curve(series, line, points["low"].to_list(), points["high"].to_list()))
         panels.append((entry, curves))
     columns = (
-        Column("model", "Model"),
-        Column("condition", "Condition"),
+        *columns_of(Kind.TEXT, model="Model", condition="Condition"),
         Column("budget", f"Budget ({unit})", Kind.NUMBER, digits=digits),
         Column("score", "Score within budget", Kind.SCORE, interval=True),
     )

@@ -11,17 +11,8 @@ from finskillbench.analysis.repeats import TOKEN_BUDGETS, SpendingMeasure, passe
 from finskillbench.analysis.results import Results
 from finskillbench.analysis.savings import NEARLY, savings
 from finskillbench.analysis.skills import EXCLUSION, NOT_CAUSAL, trigger_rates, use_effects, use_rates
-from finskillbench.reports.tables.base import Cell, Column, Kind, Table
-from finskillbench.reports.tables.common import (
-    CONDITION,
-    HARNESS,
-    MODEL,
-    compared,
-    hosted_models,
-    notes,
-    table_from_frame,
-    without_baselines,
-)
+from finskillbench.reports.tables import common
+from finskillbench.reports.tables.base import Cell, Column, Kind, Table, columns_of
 
 _GROUP = ("model", "harness", "condition")
 _LUCK = (
@@ -43,40 +34,32 @@ _STEPS = (
 
 def repeats_table(results: Results) -> Table | None:
     """Tabulate variance over repeats, pass@k and pass^k; None without repeats."""
-    chosen = without_baselines(results)
+    chosen = common.without_baselines(results)
     fewest = chosen.episodes.group_by(_GROUP).agg(pl.max("repeats"))["repeats"].min() if chosen.episodes.height else 0
     if not isinstance(fewest, int) or fewest < 2:
         return None
     passed = passes(chosen, fewest)
     frame = variances(chosen)
     for name in ("pass_at", "pass_hat"):
-        estimates = estimate_means(passed, name, _GROUP, bounds=(0.0, 1.0)).select(
-            *_GROUP,
-            pl.col("mean").alias(name),
-            pl.col("low").alias(f"{name}_low"),
-            pl.col("high").alias(f"{name}_high"),
-        )
+        ends = {"mean": name, "low": f"{name}_low", "high": f"{name}_high"}
+        estimates = estimate_means(passed, name, _GROUP, bounds=(0.0, 1.0)).select(*_GROUP, *ends).rename(ends)
         frame = frame.join(estimates, on=_GROUP, how="left", maintain_order="left")
     columns = (
-        *(MODEL, HARNESS, CONDITION),
-        Column("episodes", "Episodes", Kind.COUNT),
-        Column("repeats", "Repeats", Kind.COUNT),
-        Column("within", "Within", Kind.NUMBER, digits=4),
-        Column("between", "Between", Kind.NUMBER, digits=4),
+        *(common.MODEL, common.HARNESS, common.CONDITION),
+        *columns_of(Kind.COUNT, episodes="Episodes", repeats="Repeats"),
+        *columns_of(Kind.NUMBER, digits=4, within="Within", between="Between"),
         Column("alike", "Alike", Kind.SHARE),
-        Column("pass_at", f"pass@{fewest}", Kind.SHARE, interval=True),
-        Column("pass_hat", f"pass^{fewest}", Kind.SHARE, interval=True),
+        *columns_of(Kind.SHARE, interval=True, pass_at=f"pass@{fewest}", pass_hat=f"pass^{fewest}"),
     )
-    return table_from_frame(
-        "repeats", "Variance and pass rates over repeats", frame, columns, (*notes(results, differences=False), _LUCK)
-    )
+    footnotes = (*common.notes(results, differences=False), _LUCK)
+    return common.table_from_frame("repeats", "Variance and pass rates over repeats", frame, columns, footnotes)
 
 
 def budgets_table(results: Results) -> Table | None:
     """Tabulate score within 4, 8, 16 and 32 thousand output tokens; None without token counts."""
     if SpendingMeasure.TOKENS.value not in results.rows.columns:
         return None
-    chosen = without_baselines(results)
+    chosen = common.without_baselines(results)
     long = score_within(chosen, SpendingMeasure.TOKENS, TOKEN_BUDGETS)
     if long.is_empty():
         return None
@@ -89,9 +72,9 @@ def budgets_table(results: Results) -> Table | None:
         estimates = long.filter(pl.col("budget") == budget).select(*_GROUP, *ends).rename(ends)
         frame = frame.join(estimates, on=_GROUP, how="left", maintain_order="left")
     title = "Score within a budget of output tokens"
-    columns = (*(MODEL, HARNESS, CONDITION), *names)
-    footnotes = (*notes(results, differences=False), _BUDGET, *_left_out(chosen))
-    return table_from_frame("budgets", title, frame, columns, footnotes)
+    columns = (*(common.MODEL, common.HARNESS, common.CONDITION), *names)
+    footnotes = (*common.notes(results, differences=False), _BUDGET, *_left_out(chosen))
+    return common.table_from_frame("budgets", title, frame, columns, footnotes)
 
 
 def _left_out(chosen: Results) -> tuple[str, ...]:
@@ -106,16 +89,12 @@ def savings_table(results: Results) -> Table | None:
     """Tabulate the ratio of tokens for the same score; None without tokens or comparisons."""
     if SpendingMeasure.TOKENS.value not in results.rows.columns:
         return None
-    chosen = without_baselines(results)
-    frames = [
-        savings(chosen, each).with_columns(comparison=pl.lit(f"{each.treated}, {each.reference}"))
-        for each in results.comparisons
-    ]
-    frames = [frame for frame in frames if frame.height]
-    if not frames:
+    chosen = common.without_baselines(results)
+    frame = common.of_comparisons(results, lambda comparison: savings(chosen, comparison), ", ")
+    if frame is None:
         return None
     columns = (
-        *(MODEL, HARNESS),
+        *(common.MODEL, common.HARNESS),
         Column("comparison", "Conditions"),
         Column("target", "Score", Kind.SCORE),
         Column("treated_budget", "First within", Kind.NUMBER, "tokens", digits=0),
@@ -124,16 +103,15 @@ def savings_table(results: Results) -> Table | None:
         Column("pairs", "Pairs", Kind.COUNT),
     )
     title = "Output tokens to the same score"
-    return table_from_frame(
-        "savings", title, pl.concat(frames), columns, (*notes(results, differences=False), _CHEAPER)
-    )
+    footnotes = (*common.notes(results, differences=False), _CHEAPER)
+    return common.table_from_frame("savings", title, frame, columns, footnotes)
 
 
 def use_table(results: Results) -> Table | None:
     """Tabulate shares of episodes with skills loaded, run and submitted, and false triggers."""
     if not _records_use(results):
         return None
-    chosen = without_baselines(results)
+    chosen = common.without_baselines(results)
     frame = pl.concat(
         [use_rates(chosen), trigger_rates(chosen).rename({"kind": "step"})], how="diagonal_relaxed"
     ).filter(pl.col("share").is_not_null())
@@ -142,62 +120,50 @@ def use_table(results: Results) -> Table | None:
     if frame.is_empty():
         return None
     columns = (
-        *(MODEL, HARNESS, CONDITION),
+        *(common.MODEL, common.HARNESS, common.CONDITION),
         Column("step", "Step"),
-        Column("successes", "Rows", Kind.COUNT),
-        Column("trials", "Of", Kind.COUNT),
+        *columns_of(Kind.COUNT, successes="Rows", trials="Of"),
         Column("share", "Share", Kind.SHARE, interval=True),
     )
-    return table_from_frame("use", "Use of skills", frame, columns, (*notes(results, differences=False), _STEPS))
+    return common.table_from_frame(
+        "use", "Use of skills", frame, columns, (*common.notes(results, differences=False), _STEPS)
+    )
 
 
 def use_effects_table(results: Results) -> Table | None:
     """Tabulate effects of offering and of using skills; None if rows do not record use."""
     if not _records_use(results):
         return None
-    chosen = without_baselines(results)
-    frames = [
-        use_effects(chosen, each).with_columns(comparison=pl.lit(f"{each.treated} - {each.reference}"))
-        for each in results.comparisons
-    ]
-    frames = [frame for frame in frames if frame.height]
-    if not frames:
+    chosen = common.without_baselines(results)
+    frame = common.of_comparisons(results, lambda comparison: use_effects(chosen, comparison))
+    if frame is None:
         return None
     columns = (
-        *(MODEL, HARNESS),
-        Column("comparison", "Difference of"),
-        Column("effect", "Effect"),
+        *(common.MODEL, common.HARNESS),
+        *columns_of(Kind.TEXT, comparison="Difference of", effect="Effect"),
         Column("mean", "Difference", Kind.DIFFERENCE, interval=True),
         Column("rate", "Share of use", Kind.SHARE),
         Column("pairs", "Pairs", Kind.COUNT),
     )
     title = "Effects of offering and of using skills"
-    footnotes = (*notes(results), EXCLUSION, NOT_CAUSAL)
-    return table_from_frame("use_effects", title, pl.concat(frames), columns, footnotes)
+    footnotes = (*common.notes(results), EXCLUSION, NOT_CAUSAL)
+    return common.table_from_frame("use_effects", title, frame, columns, footnotes)
 
 
 def _records_use(results: Results) -> bool:
     rows = results.rows
-    return all(
-        name in rows.columns and rows[name].null_count() < rows.height for name in ("skills_loaded", "scripts_run")
-    )
+    return all(name in rows.columns and not rows[name].is_null().all() for name in ("skills_loaded", "scripts_run"))
 
 
-_QUANTITIES: dict[str, tuple[str, str, int]] = {
-    "tokens": ("tokens", "", 0),
-    "output_tokens": ("output tokens", "", 0),
-    "latency": ("latency", "s", 2),
-    "turns": ("turns", "", 2),
-    "cost": ("cost", "USD", 4),
+_TOKENS = pl.sum_horizontal("total_input_tokens", "total_output_tokens", ignore_nulls=False)
+_QUANTITIES: dict[str, tuple[str, str, int, pl.Expr]] = {
+    "tokens": ("tokens", "", 0, _TOKENS),
+    "output_tokens": ("output tokens", "", 0, pl.col("total_output_tokens")),
+    "latency": ("latency", "s", 2, pl.col("latency_seconds")),
+    "turns": ("turns", "", 2, pl.col("turns")),
+    "cost": ("cost", "USD", 4, pl.col("cost_usd")),
 }
-"""Title, unit and decimals by name."""
-_TAKEN = {
-    "tokens": pl.sum_horizontal("total_input_tokens", "total_output_tokens", ignore_nulls=False),
-    "output_tokens": pl.col("total_output_tokens"),
-    "latency": pl.col("latency_seconds"),
-    "turns": pl.col("turns"),
-    "cost": pl.col("cost_usd"),
-}
+"""Title, unit, digits and value of each quantity; a value is null where a column is missing."""
 _FOOTNOTE = (
     "All episodes that did not end in an error, with repeats. Tokens: input (with cached ones) and output. Latency: "
     "answered model calls and tools, without waiting. Costs are shown only if known for every row; token figures cover "
@@ -211,31 +177,30 @@ def resources_table(results: Results) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (condition, *_figures(taken.filter(pl.col("condition") == condition))) for condition in results.conditions
     ]
-    footnotes = (*notes(results, differences=False), _FOOTNOTE, *_uncounted(taken, ["condition"]))
-    return _table(
-        "resources", "Resources per episode, by condition", [Column("condition", "Condition")], rows, footnotes
-    )
+    footnotes = (*common.notes(results, differences=False), _FOOTNOTE, *_uncounted(taken, ["condition"]))
+    return _table("resources", "Resources per episode, by condition", [common.CONDITION], rows, footnotes)
 
 
 def model_resources_table(results: Results) -> Table:
     """Tabulate median and mean of each quantity by model and condition."""
     rows: list[tuple[Cell, ...]] = []
     taken = _taken(results)
-    for model in hosted_models(results):
+    for model in common.hosted_models(results):
         for condition in results.conditions:
             part = taken.filter(pl.col("model") == model, pl.col("condition") == condition)
             if not part.is_empty():
                 rows.append((model, condition, *_figures(part)))
-    first = [Column("model", "Model"), Column("condition", "Condition")]
-    footnotes = (*notes(results, differences=False), _FOOTNOTE, *_uncounted(taken, ["model", "condition"]))
+    first = [common.MODEL, common.CONDITION]
+    footnotes = (*common.notes(results, differences=False), _FOOTNOTE, *_uncounted(taken, ["model", "condition"]))
     return _table("resources_by_model", "Resources per episode, by model and condition", first, rows, footnotes)
 
 
 def _taken(results: Results) -> pl.DataFrame:
-    rows = compared(results, results.rows).filter(~pl.col("failed"))
-    needed = {name: quantity.meta.root_names() for name, quantity in _TAKEN.items()}
+    rows = common.compared(results, results.rows).filter(~pl.col("failed"))
+    absent = pl.lit(None, pl.Float64)
     quantities = {
-        name: _TAKEN[name] if set(needed[name]) <= set(rows.columns) else pl.lit(None, pl.Float64) for name in _TAKEN
+        name: value if {*value.meta.root_names()} <= {*rows.columns} else absent
+        for name, (*_, value) in _QUANTITIES.items()
     }
     return rows.select("model", "condition", **quantities)
 
@@ -265,7 +230,7 @@ def _table(
     name: str, title: str, first: Sequence[Column], rows: Sequence[tuple[Cell, ...]], footnotes: tuple[str, ...]
 ) -> Table:
     columns = [*first, Column("episodes", "Episodes", Kind.COUNT)]
-    for quantity, (title, unit, digits) in _QUANTITIES.items():
+    for quantity, (title, unit, digits, _) in _QUANTITIES.items():
         for middle in ("median", "mean"):
             column = Column(f"{middle}_{quantity}", f"{middle.capitalize()} {title}", Kind.NUMBER, unit, digits=digits)
             columns.append(column)

@@ -7,17 +7,8 @@ import polars as pl
 from finskillbench.analysis.inference import proportions
 from finskillbench.analysis.results import LEAST, Results, verdict_coverage
 from finskillbench.harness.models import ModelKey, labels
-from finskillbench.reports.tables.base import Column, Kind, Table
-from finskillbench.reports.tables.common import (
-    CONDITION,
-    HARNESS,
-    MODEL,
-    every_subtask,
-    hosted_models,
-    notes,
-    table_from_frame,
-    without_baselines,
-)
+from finskillbench.reports.tables import common
+from finskillbench.reports.tables.base import Column, Kind, Table, columns_of
 from finskillbench.runs.postprocess.failures import meaning
 from finskillbench.runs.postprocess.failures.counts import count_causes
 
@@ -33,7 +24,7 @@ _GROUP = ("model", "harness", "condition")
 
 def status_table(results: Results) -> Table:
     """Tabulate row counts and shares by status, model and condition."""
-    rows = without_baselines(results, every_subtask).rows
+    rows = common.without_baselines(results, common.every_subtask).rows
     statuses = rows["status"].unique(maintain_order=True).sort().to_list()
     lines = [
         proportions(rows.with_columns(_is=pl.col("status") == status), "_is", _GROUP).with_columns(
@@ -44,26 +35,23 @@ def status_table(results: Results) -> Table:
     order = rows.select(_GROUP).unique(maintain_order=True).with_row_index("_place")
     frame = pl.concat(lines).filter(pl.col("successes") > 0).join(order, on=_GROUP, how="left")
     columns = (
-        *(MODEL, HARNESS, CONDITION),
+        *(common.MODEL, common.HARNESS, common.CONDITION),
         Column("status", "Status"),
-        Column("successes", "Rows", Kind.COUNT),
-        Column("trials", "Of", Kind.COUNT),
+        *columns_of(Kind.COUNT, successes="Rows", trials="Of"),
         Column("share", "Share", Kind.SHARE, interval=True),
     )
     frame = frame.sort("_place", "successes", descending=[False, True], maintain_order=True)
-    return table_from_frame(
-        "status", "Status of episodes", frame, columns, (*notes(results, differences=False), _WILSON)
-    )
+    footnotes = (*common.notes(results, differences=False), _WILSON)
+    return common.table_from_frame("status", "Status of episodes", frame, columns, footnotes)
 
 
 def incidents_table(results: Results) -> Table | None:
     """Tabulate incidents by model; None if the rows have none."""
     if "incidents" not in results.rows.columns:
         return None
-    rows = without_baselines(results, every_subtask).rows.filter(pl.col("incidents").is_not_null())
-    incidents = rows.select("model", "harness", pl.int_range(pl.len()).alias("_row"), incident="incidents").explode(
-        "incident"
-    )
+    rows = common.without_baselines(results, common.every_subtask).rows.filter(pl.col("incidents").is_not_null())
+    numbered = rows.select("model", "harness", pl.int_range(pl.len()).alias("_row"), incident="incidents")
+    incidents = numbered.explode("incident")
     counted = (
         incidents.drop_nulls("incident")
         .group_by("model", "harness", "incident", maintain_order=True)
@@ -75,33 +63,30 @@ def incidents_table(results: Results) -> Table | None:
     if counted.is_empty():
         return None
     columns = (
-        *(MODEL, HARNESS),
+        *(common.MODEL, common.HARNESS),
         Column("incident", "Incident"),
-        Column("incidents", "Incidents", Kind.COUNT),
-        Column("rows", "Rows", Kind.COUNT),
-        Column("of", "Of", Kind.COUNT),
+        *columns_of(Kind.COUNT, incidents="Incidents", rows="Rows", of="Of"),
         Column("share", "Share of rows", Kind.SHARE),
     )
-    return table_from_frame("incidents", "Incidents", counted, columns, notes(results, differences=False))
+    return common.table_from_frame("incidents", "Incidents", counted, columns, common.notes(results, differences=False))
 
 
 def coverage_table(results: Results) -> Table:
     """Tabulate the share of rows with a verdict, and bounds of the mean."""
-    frame = verdict_coverage(without_baselines(results)).with_columns(
+    frame = verdict_coverage(common.without_baselines(results)).with_columns(
         covered=pl.when("enough").then(pl.lit("")).otherwise(pl.lit("too few"))
     )
     columns = (
-        *(MODEL, HARNESS, CONDITION),
-        Column("rows", "Rows", Kind.COUNT),
-        Column("verdicts", "Verdicts", Kind.COUNT),
+        *(common.MODEL, common.HARNESS, common.CONDITION),
+        *columns_of(Kind.COUNT, rows="Rows", verdicts="Verdicts"),
         Column("share", "Share", Kind.SHARE),
-        Column("mean", "Mean", Kind.SCORE),
-        Column("worst", "Worst", Kind.SCORE),
-        Column("best", "Best", Kind.SCORE),
+        *columns_of(Kind.SCORE, mean="Mean", worst="Worst", best="Best"),
         Column("covered", "Marked"),
     )
     title = "Verdict coverage and bounds of the mean"
-    return table_from_frame("coverage", title, frame, columns, (*notes(results, differences=False), _BOUNDS))
+    return common.table_from_frame(
+        "coverage", title, frame, columns, (*common.notes(results, differences=False), _BOUNDS)
+    )
 
 
 _FOOTNOTE = (
@@ -126,19 +111,17 @@ def failures_table(results: Results, failures: pl.DataFrame) -> Table | None:
     frame = counted.with_columns(
         pl.Series("model", named, pl.String),
         meaning=pl.Series([meaning(cause) for cause in counted["cause"]], dtype=pl.String),
-    ).filter(pl.col("model").is_in(hosted_models(results)))
+    ).filter(pl.col("model").is_in(common.hosted_models(results)))
     if frame.is_empty():
         return None
     columns = (
-        *(MODEL, CONDITION),
+        *(common.MODEL, common.CONDITION),
         Column("cause", "Cause"),
-        Column("primary", "First", Kind.COUNT),
-        Column("applies", "Applies", Kind.COUNT),
+        *columns_of(Kind.COUNT, primary="First", applies="Applies"),
         Column("meaning", "Meaning"),
     )
-    return table_from_frame(
-        "failures", "Causes of failure", frame, columns, (*notes(results, differences=False), _FOOTNOTE)
-    )
+    footnotes = (*common.notes(results, differences=False), _FOOTNOTE)
+    return common.table_from_frame("failures", "Causes of failure", frame, columns, footnotes)
 
 
 def _label(entry: ModelKey, names: list[str], otherwise: str) -> str:
@@ -157,12 +140,8 @@ def traps_table(results: Results) -> Table | None:
     """Tabulate avoided traps by kind, model and condition; None if no row has traps."""
     if "traps" not in results.rows.columns:
         return None
-    traps = (
-        without_baselines(results, every_subtask)
-        .rows.select(*_GROUP, "sub_task", "traps")
-        .explode("traps")
-        .drop_nulls()
-    )
+    rows = common.without_baselines(results, common.every_subtask).rows
+    traps = rows.select(*_GROUP, "sub_task", "traps").explode("traps").drop_nulls()
     if traps.is_empty():
         return None
     name, outcome = (pl.col("traps").str.split("=").list.get(place) for place in (0, -1))
@@ -177,29 +156,31 @@ def traps_table(results: Results) -> Table | None:
         .sort(*_GROUP, "sub_task", "kind")
     )
     columns = (
-        *(MODEL, HARNESS, CONDITION),
+        *(common.MODEL, common.HARNESS, common.CONDITION),
         Column("sub_task", "Subtask"),
         Column("kind", "Trap"),
         Column("places", "Places", Kind.COUNT),
-        Column("avoided", "Avoided", Kind.SHARE),
-        Column("fallen", "Fallen", Kind.SHARE),
+        *columns_of(Kind.SHARE, avoided="Avoided", fallen="Fallen"),
     )
-    return table_from_frame("traps", "Traps avoided", frame, columns, (*notes(results, differences=False), _TRAPS))
+    return common.table_from_frame(
+        "traps", "Traps avoided", frame, columns, (*common.notes(results, differences=False), _TRAPS)
+    )
 
 
 def signed_table(results: Results) -> Table | None:
     """Tabulate the share of cases that could be signed, by model and condition; None without cases with parts."""
     if "signed" not in results.rows.columns:
         return None
-    rows = without_baselines(results, every_subtask).rows.filter(pl.col("signed").is_not_null())
+    rows = common.without_baselines(results, common.every_subtask).rows.filter(pl.col("signed").is_not_null())
     if rows.is_empty():
         return None
     frame = proportions(rows, "signed", [*_GROUP, "sub_task"])
     columns = (
-        *(MODEL, HARNESS, CONDITION),
+        *(common.MODEL, common.HARNESS, common.CONDITION),
         Column("sub_task", "Subtask"),
-        Column("successes", "Signed", Kind.COUNT),
-        Column("trials", "Of", Kind.COUNT),
+        *columns_of(Kind.COUNT, successes="Signed", trials="Of"),
         Column("share", "Share", Kind.SHARE, interval=True),
     )
-    return table_from_frame("signed", "Cases signed", frame, columns, (*notes(results, differences=False), _SIGNED))
+    return common.table_from_frame(
+        "signed", "Cases signed", frame, columns, (*common.notes(results, differences=False), _SIGNED)
+    )

@@ -8,31 +8,8 @@ import polars as pl
 
 from finskillbench.analysis.intervals import Weighting
 from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, distinct_values, pairs
-from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table
-from finskillbench.reports.tables.common import (
-    Gap,
-    Group,
-    Mean,
-    Scope,
-    available_marks,
-    compared,
-    comparison_columns,
-    condition_columns,
-    descending_key,
-    every_subtask,
-    gaps,
-    gaps_of,
-    headline_only,
-    headlines,
-    hosted_models,
-    macro_means,
-    mark_columns,
-    mark_means,
-    means,
-    notes,
-    order_of,
-    with_headline,
-)
+from finskillbench.reports.tables import common
+from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, columns_of
 
 REMARKS = Column("remarks", "Remarks")
 """Remarks on a row: incomplete means, errors."""
@@ -50,23 +27,26 @@ def difficulty_table(results: Results) -> Table:
 
 def subtasks_table(results: Results) -> Table:
     """Tabulate scores by subtask (table 4), the largest gain first, also outside of the headline."""
-    table = _grouped(results, Column("sub_task", "Subtask"), "subtasks", "Mean score by subtask", every_subtask)
+    table = _grouped(results, Column("sub_task", "Subtask"), "subtasks", "Mean score by subtask", common.every_subtask)
     home = dict(results.rows.select("sub_task", "domain").unique().iter_rows())
     rows = [(row[0], home[str(row[0])], *row[1:]) for row in table.rows]
     if results.comparisons:
         first = 3 + len(results.conditions)
-        rows.sort(key=lambda row: descending_key(row[first]))
+        rows.sort(key=lambda row: common.descending_key(row[first]))
     columns = (table.columns[0], Column("domain", "Domain"), *table.columns[1:])
     return Table(table.name, table.title, columns, tuple(rows), table.notes)
 
 
 def headline_table(results: Results, title: str) -> Table:
     """Tabulate scores by subtask in domain order, the headline last."""
-    return _grouped(results, Column("sub_task", "Subtask"), "overview", title, with_headline)
+    return _grouped(results, Column("sub_task", "Subtask"), "overview", title, common.with_headline)
 
 
 def condition_cells(
-    results: Results, group: Group, mean: Mapping[Group, Mean], changes: Sequence[Mapping[Group, Gap]]
+    results: Results,
+    group: common.Group,
+    mean: Mapping[common.Group, common.Mean],
+    changes: Sequence[Mapping[common.Group, common.Gap]],
 ) -> list[Cell]:
     """Return the episode count, the mean of each condition, and each difference."""
     found = [mean.get((*group, condition)) for condition in results.conditions]
@@ -77,7 +57,9 @@ def condition_cells(
     ]
 
 
-def remarks(results: Results, planned: pl.DataFrame, by: str, mean: Mapping[Group, Mean]) -> dict[str, str]:
+def remarks(
+    results: Results, planned: pl.DataFrame, by: str, mean: Mapping[common.Group, common.Mean]
+) -> dict[str, str]:
     """Describe means over fewer episodes and rows in error, by group.
 
     `planned` are all rows, also without a score; `mean` is by group and condition.
@@ -97,14 +79,16 @@ def remarks(results: Results, planned: pl.DataFrame, by: str, mean: Mapping[Grou
     return by_group
 
 
-def _grouped(results: Results, first: Column, name: str, title: str, scope: Scope = headline_only) -> Table:
+def _grouped(
+    results: Results, first: Column, name: str, title: str, scope: common.Scope = common.headline_only
+) -> Table:
     """Make a table with a row for each value of the column `first`."""
     by = first.name
-    planned = compared(results, results.rows, scope)
-    mean = means(compared(results, results.episodes, scope), (by, "condition"))
-    changes = [gaps(results, each, (by,), scope=scope) for each in results.comparisons]
-    run = available_marks(results)
-    marks = [mark_means(results, each, (by,), scope) for each in run]
+    planned = common.compared(results, results.rows, scope)
+    mean = common.means(common.compared(results, results.episodes, scope), (by, "condition"))
+    changes = [common.gaps(results, each, (by,), scope=scope) for each in results.comparisons]
+    run = common.available_marks(results)
+    marks = [common.mark_means(results, each, (by,), scope) for each in run]
     group_remarks = remarks(results, planned, by, mean)
     there = set(planned[by])
     rows: list[tuple[Cell, ...]] = [
@@ -114,18 +98,18 @@ def _grouped(results: Results, first: Column, name: str, title: str, scope: Scop
             *(each.get((group,)) for each in marks),
             *([group_remarks.get(group, "")] if group_remarks else []),
         )
-        for group in [*order_of(results, by), *headlines(results)]
+        for group in [*common.order_of(results, by), *common.headlines(results)]
         if group in there
     ]
     columns = (
         first,
         Column("episodes", "Episodes", Kind.COUNT),
-        *condition_columns(results),
-        *comparison_columns(results),
-        *mark_columns(run),
+        *common.condition_columns(results),
+        *common.comparison_columns(results),
+        *common.mark_columns(run),
         *([REMARKS] if group_remarks else []),
     )
-    return Table(name, title, columns, tuple(rows), notes(results))
+    return Table(name, title, columns, tuple(rows), common.notes(results))
 
 
 APART = "†"
@@ -143,21 +127,19 @@ def harnesses_table(results: Results) -> Table:
     The conditions are curated and no_skill, or the first comparison of the rows if these were not both run.
     """
     comparison = _comparison(results)
-    episodes = compared(results, results.episodes)
+    episodes = common.compared(results, results.episodes)
     rows: list[tuple[Cell, ...]] = []
     for harness in distinct_values(results.rows, "harness"):
         of_harness = episodes.filter(pl.col("harness") == harness)
         parts = [("overall", _EVERYTHING, of_harness)]
-        for group, names in (("domain", order_of(results, "domain")), ("model", hosted_models(results))):
+        for group, names in (("domain", common.order_of(results, "domain")), ("model", common.hosted_models(results))):
             parts += [(group, name, of_harness.filter(pl.col(group) == name)) for name in names]
         rows += [
             (harness, group, name, *_cells(part, comparison)) for group, name, part in parts if not part.is_empty()
         ]
     treated, reference = comparison
     columns = (
-        Column("harness", "Harness"),
-        Column("group", "Group"),
-        Column("name", "Name"),
+        *columns_of(Kind.TEXT, harness="Harness", group="Group", name="Name"),
         Column("episodes_reference", f"N {reference}", Kind.COUNT),
         Column("mean_reference", reference, Kind.SCORE, interval=True),
         Column("episodes_treated", f"N {treated}", Kind.COUNT),
@@ -166,7 +148,7 @@ def harnesses_table(results: Results) -> Table:
         Column("apart", "Apart"),
     )
     title = f"Mean score by harness, {treated} against {reference}"
-    return Table("harnesses", title, columns, tuple(rows), (*notes(results, differences=False), _FOOTNOTE))
+    return Table("harnesses", title, columns, tuple(rows), (*common.notes(results, differences=False), _FOOTNOTE))
 
 
 def _comparison(results: Results) -> Comparison:
@@ -176,7 +158,7 @@ def _comparison(results: Results) -> Comparison:
 
 def _cells(episodes: pl.DataFrame, comparison: Comparison) -> list[Cell]:
     reference, treated = (episodes.filter(pl.col("condition") == name) for name in reversed(comparison))
-    low, high = (gaps_of(side, value="score").get(()) for side in (reference, treated))
+    low, high = (common.gaps_of(side, value="score").get(()) for side in (reference, treated))
     change = mean_difference(treated, reference)
     return [
         reference.height,
@@ -188,7 +170,7 @@ def _cells(episodes: pl.DataFrame, comparison: Comparison) -> list[Cell]:
     ]
 
 
-def mean_difference(treated: pl.DataFrame, reference: pl.DataFrame) -> Gap | None:
+def mean_difference(treated: pl.DataFrame, reference: pl.DataFrame) -> common.Gap | None:
     """Return the difference of two means of `score` over possibly different episodes, with its interval.
 
     It is the regression of the score on both conditions with CR2 (Imbens & Kolesar 2016): the unweighted mean of twice
@@ -202,7 +184,7 @@ def mean_difference(treated: pl.DataFrame, reference: pl.DataFrame) -> Gap | Non
         side.select("cluster", sub_task=pl.lit(name), difference=factor * pl.col("score"))
         for side, name, factor in ((treated, "treated", 2.0), (reference, "reference", -2.0))
     ]
-    return gaps_of(pl.concat(sides), weighting=Weighting.MACRO)[()]
+    return common.gaps_of(pl.concat(sides), weighting=Weighting.MACRO)[()]
 
 
 def _apart(one: Estimate, other: Estimate) -> bool:
@@ -212,13 +194,11 @@ def _apart(one: Estimate, other: Estimate) -> bool:
 
 
 COLUMNS = (
-    Column("condition", "Condition"),
-    Column("against", "Against"),
+    *columns_of(Kind.TEXT, condition="Condition", against="Against"),
     Column("episodes", "Episodes", Kind.COUNT),
     Column("mean", "Mean", Kind.SCORE),
     Column("difference", "Difference", Kind.DIFFERENCE, interval=True),
-    Column("pairs", "Pairs", Kind.COUNT),
-    Column("clusters", "Clusters", Kind.COUNT),
+    *columns_of(Kind.COUNT, pairs="Pairs", clusters="Clusters"),
     Column("effective_clusters", "Effective clusters", Kind.NUMBER, digits=1),
     Column("macro_mean", "Mean over subtasks", Kind.SCORE),
     Column("macro_difference", "Difference over subtasks", Kind.DIFFERENCE, interval=True),
@@ -231,8 +211,8 @@ _WEIGHED = (
 
 def pooled_table(results: Results) -> Table:
     """Tabulate headline means over all episodes and models: a row per condition and reference."""
-    episodes = compared(results, results.episodes)
-    mean, macro = means(episodes, ("condition",)), macro_means(episodes, ("condition",))
+    episodes = common.compared(results, results.episodes)
+    mean, macro = common.means(episodes, ("condition",)), common.macro_means(episodes, ("condition",))
     rows: list[tuple[Cell, ...]] = []
     for condition in results.conditions:
         against = [each for each in results.comparisons if each.treated == condition]
@@ -251,15 +231,15 @@ def pooled_table(results: Results) -> Table:
                 )
             )
     title = "Mean score of each condition over all models"
-    return Table("pooled", title, COLUMNS, tuple(rows), (*notes(results), _WEIGHED))
+    return Table("pooled", title, COLUMNS, tuple(rows), (*common.notes(results), _WEIGHED))
 
 
 def _changes(results: Results, comparison: Comparison | None) -> tuple[tuple[Cell, ...], Cell]:
     """Return the difference with its counts, and the difference with equal subtask weights."""
-    gap = gaps(results, comparison).get(()) if comparison else None
+    gap = common.gaps(results, comparison).get(()) if comparison else None
     if comparison is None or gap is None:
         return (None, None, None, None), None
-    macro = gaps(results, comparison, weighting=Weighting.MACRO)[()]
+    macro = common.gaps(results, comparison, weighting=Weighting.MACRO)[()]
     return (gap.estimate, gap.pairs, gap.clusters, gap.effective_clusters), macro.estimate
 
 
@@ -284,7 +264,7 @@ def tidy(results: Results) -> pl.DataFrame:
     for condition in results.conditions:
         chosen = pl.col("condition") == condition
         found = _by_subtask(results.episodes.filter(chosen), "score")
-        rows = with_headline(results.rows.filter(chosen))
+        rows = common.with_headline(results.rows.filter(chosen))
         errors = rows.group_by(_KEYS, maintain_order=True).agg(pl.col("failed").sum())
         records += [
             (*group, condition, None, *_figures(found.get(tuple(group))), failed)
@@ -296,11 +276,11 @@ def tidy(results: Results) -> pl.DataFrame:
     return pl.DataFrame(records, schema=_SCHEMA, orient="row")
 
 
-def _by_subtask(frame: pl.DataFrame, value: str) -> dict[Group, Gap]:
-    return gaps_of(with_headline(frame), _KEYS, value=value)
+def _by_subtask(frame: pl.DataFrame, value: str) -> dict[common.Group, common.Gap]:
+    return common.gaps_of(common.with_headline(frame), _KEYS, value=value)
 
 
-def _figures(gap: Gap | None) -> tuple[float | None, ...]:
+def _figures(gap: common.Gap | None) -> tuple[float | None, ...]:
     if gap is None:
         return (None, None, None, 0, 0, None)
     return (*gap.estimate, gap.pairs, gap.clusters, gap.effective_clusters)

@@ -9,29 +9,10 @@ import polars as pl
 
 from finskillbench.analysis.inference import adjust, detectable
 from finskillbench.analysis.intervals import DOCUMENTS_AND_SCRIPTS, SKILLS_AND_CODE, Weighting, effects, estimate_means
-from finskillbench.analysis.results import Results, by_cell, pairs
+from finskillbench.analysis.results import Comparison, Results, by_cell, pairs
 from finskillbench.episode import Status
-from finskillbench.reports.tables.base import Cell, Column, Kind, Table
-from finskillbench.reports.tables.common import (
-    HARNESS,
-    MODEL,
-    Group,
-    Mean,
-    available_marks,
-    compared,
-    comparison_columns,
-    condition_columns,
-    descending_key,
-    every_subtask,
-    gaps,
-    hosted_models,
-    macro_means,
-    mark_means,
-    means,
-    notes,
-    table_from_frame,
-    without_baselines,
-)
+from finskillbench.reports.tables import common
+from finskillbench.reports.tables.base import Cell, Column, Kind, Table, columns_of
 from finskillbench.reports.tables.scores.grouped import REMARKS, remarks
 
 _MOSTLY = 0.5
@@ -44,12 +25,12 @@ _WEIGHED = (
 
 def models_table(results: Results) -> Table:
     """Tabulate scores by model, the largest gain first, then the reference programs."""
-    episodes = compared(results, results.episodes)
-    mean = macro_means(episodes, ("model", "condition"))
-    changes = [gaps(results, each, ("model",), weighting=Weighting.MACRO) for each in results.comparisons]
-    planned = compared(results, results.rows)
+    episodes = common.compared(results, results.episodes)
+    mean = common.macro_means(episodes, ("model", "condition"))
+    changes = [common.gaps(results, each, ("model",), weighting=Weighting.MACRO) for each in results.comparisons]
+    planned = common.compared(results, results.rows)
     answered, mostly = endings(planned)
-    model_remarks = remarks(results, planned, "model", means(episodes, ("model", "condition")))
+    model_remarks = remarks(results, planned, "model", common.means(episodes, ("model", "condition")))
     rows: list[tuple[Cell, ...]] = [
         (
             model,
@@ -60,22 +41,22 @@ def models_table(results: Results) -> Table:
             mostly.get(model),
             *([model_remarks.get(model, "")] if model_remarks else []),
         )
-        for model in hosted_models(results)
+        for model in common.hosted_models(results)
     ]
     if changes:
         first = 2 + len(results.conditions)
-        rows.sort(key=lambda row: descending_key(row[first]))
+        rows.sort(key=lambda row: common.descending_key(row[first]))
     columns = (
         Column("model", "Model"),
         Column("overall", "Overall", Kind.SCORE),
-        *condition_columns(results),
-        *comparison_columns(results),
+        *common.condition_columns(results),
+        *common.comparison_columns(results),
         Column("answered", "Answered", Kind.SHARE),
         Column("mostly", "Otherwise mostly"),
         *([REMARKS] if model_remarks else []),
     )
     rows += mark_rows(results, columns, macro=True)
-    return Table("models", "Mean score by model", columns, tuple(rows), (*notes(results), _WEIGHED))
+    return Table("models", "Mean score by model", columns, tuple(rows), (*common.notes(results), _WEIGHED))
 
 
 def endings(rows: pl.DataFrame) -> tuple[dict[str, float], dict[str, str]]:
@@ -94,12 +75,12 @@ def endings(rows: pl.DataFrame) -> tuple[dict[str, float], dict[str, str]]:
     return scored, mostly
 
 
-def _of_conditions(results: Results, model: str, mean: Mapping[Group, Mean]) -> list[float | None]:
+def _of_conditions(results: Results, model: str, mean: Mapping[common.Group, common.Mean]) -> list[float | None]:
     found = [mean.get((model, condition)) for condition in results.conditions]
     return [each.value if each else None for each in found]
 
 
-def _overall(results: Results, model: str, mean: Mapping[Group, Mean]) -> float | None:
+def _overall(results: Results, model: str, mean: Mapping[common.Group, common.Mean]) -> float | None:
     """Return the mean over conditions; None if one has no score."""
     found = [each for each in _of_conditions(results, model, mean) if each is not None]
     return math.fsum(found) / len(found) if len(found) == len(results.conditions) else None
@@ -110,8 +91,8 @@ def mark_rows(results: Results, columns: Sequence[Column], *, macro: bool = Fals
     if results.rows["program"].all():
         return []
     rows: list[tuple[Cell, ...]] = []
-    for mark in available_marks(results):
-        value = mark_means(results, mark, (), macro=macro).get(())
+    for mark in common.available_marks(results):
+        value = common.mark_means(results, mark, (), macro=macro).get(())
         cells: dict[str, Cell] = {"model": f"{mark.title.lower()} ({mark.model})", f"mean_{mark.condition}": value}
         rows.append(tuple(cells.get(column.name) for column in columns))
     return rows
@@ -141,13 +122,13 @@ _ARMS = (
 
 def significance_table(results: Results) -> Table | None:
     """Tabulate differences by subtask with adjusted p-values; None without comparisons."""
-    frames = [
-        detectable(
-            adjust(estimate_means(compared(results, pairs(results, each), every_subtask), by=["sub_task"]))
-        ).with_columns(comparison=pl.lit(f"{each.treated} - {each.reference}"))
-        for each in results.comparisons
-    ]
-    if not frames:
+
+    def tested(comparison: Comparison) -> pl.DataFrame:
+        paired = common.compared(results, pairs(results, comparison), common.every_subtask)
+        return detectable(adjust(estimate_means(paired, by=["sub_task"])))
+
+    found = common.of_comparisons(results, tested)
+    if found is None:
         return None
     columns = (
         _COMPARED,
@@ -155,36 +136,34 @@ def significance_table(results: Results) -> Table | None:
         _CHANGE,
         *_PAIRS,
         Column("effective_clusters", "Effective clusters", Kind.NUMBER, digits=1),
-        Column("p", "p", Kind.NUMBER, digits=4),
-        Column("p_holm", "p, Holm", Kind.NUMBER, digits=4),
-        Column("p_fdr", "p, FDR", Kind.NUMBER, digits=4),
+        *columns_of(Kind.NUMBER, digits=4, p="p", p_holm="p, Holm", p_fdr="p, FDR"),
         Column("detectable", "Detectable", Kind.SCORE),
     )
     title = "Significance of differences by subtask"
-    found = pl.concat(frames)
     silent = found.filter(pl.col("mean").is_not_null() & pl.col("p").is_null()).height
-    footnotes = (*notes(results), _CHANCE, *([_SILENT.format(silent, found.height)] if silent else []))
-    return table_from_frame("significance", title, found, columns, footnotes)
+    footnotes = (*common.notes(results), _CHANCE, *([_SILENT.format(silent, found.height)] if silent else []))
+    return common.table_from_frame("significance", title, found, columns, footnotes)
 
 
 def strata_table(results: Results) -> Table | None:
     """Tabulate differences by score without the treatment; None without comparisons."""
-    frames = [
-        estimate_means(by_cell(compared(results, pairs(results, each))), by=["stratum"])
-        .sort("stratum")
-        .with_columns(comparison=pl.lit(f"{each.treated} - {each.reference}"))
-        for each in results.comparisons
-    ]
-    if not frames:
+
+    def by_stratum(comparison: Comparison) -> pl.DataFrame:
+        return estimate_means(by_cell(common.compared(results, pairs(results, comparison))), by=["stratum"]).sort(
+            "stratum"
+        )
+
+    frame = common.of_comparisons(results, by_stratum)
+    if frame is None:
         return None
     columns = (_COMPARED, Column("stratum", "Score without"), _CHANGE, *_PAIRS)
     title = "Differences by score without the treatment"
-    return table_from_frame("strata", title, pl.concat(frames), columns, (*notes(results), _LEVEL))
+    return common.table_from_frame("strata", title, frame, columns, (*common.notes(results), _LEVEL))
 
 
 def arms_table(results: Results) -> Table | None:
     """Tabulate effects of two factors and their interaction; None without a complete design."""
-    chosen = without_baselines(results)
+    chosen = common.without_baselines(results)
     frames = [
         effects(chosen, each).with_columns(design=pl.lit(f"{each.factor_a} x {each.factor_b}"))
         for each in (DOCUMENTS_AND_SCRIPTS, SKILLS_AND_CODE)
@@ -193,6 +172,14 @@ def arms_table(results: Results) -> Table | None:
     frames = [frame for frame in frames if frame.height]
     if not frames:
         return None
-    columns = (*(MODEL, HARNESS), Column("design", "Design"), Column("effect", "Effect"), _CHANGE, *_PAIRS)
+    columns = (
+        *(common.MODEL, common.HARNESS),
+        Column("design", "Design"),
+        Column("effect", "Effect"),
+        _CHANGE,
+        *_PAIRS,
+    )
     title = "Effects of two factors"
-    return table_from_frame("arms", title, pl.concat(frames), columns, (*notes(results, differences=False), _ARMS))
+    return common.table_from_frame(
+        "arms", title, pl.concat(frames), columns, (*common.notes(results, differences=False), _ARMS)
+    )

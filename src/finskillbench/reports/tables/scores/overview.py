@@ -7,35 +7,8 @@ import polars as pl
 from finskillbench.analysis.cutoffs import changes
 from finskillbench.analysis.results import CURATED, REFERENCE, Comparison, Results, pairs
 from finskillbench.episode import Profile
+from finskillbench.reports.tables import common
 from finskillbench.reports.tables.base import Cell, Column, Kind, Table, difference_text
-from finskillbench.reports.tables.common import (
-    CONDITION,
-    HARNESS,
-    MARKS,
-    MODEL,
-    NO_SKILL_MARK,
-    NOTHING,
-    PAIRED,
-    REFERENCE_PROGRAM,
-    WRONG,
-    Mark,
-    available_marks,
-    compared,
-    comparison_columns,
-    condition_columns,
-    every_subtask,
-    gaps,
-    gaps_of,
-    headlines,
-    hosted_models,
-    mark_columns,
-    mark_means,
-    means,
-    notes,
-    order_of,
-    table_from_frame,
-    with_headline,
-)
 from finskillbench.reports.tables.scores.grouped import condition_cells, headline_table
 from finskillbench.reports.tables.scores.models import endings, mark_rows
 
@@ -45,30 +18,34 @@ def floors_table(results: Results, published: Results | None = None) -> Table:
 
     `published` has the same rows under profile `paper`, whose scorers reward trivial answers; its floor is added.
     """
-    wanted = (MARKS[2], NO_SKILL_MARK, *WRONG, MARKS[1], MARKS[0], NOTHING)
-    run = available_marks(results, wanted)
-    paid = available_marks(published, MARKS[:1]) if published and results.profile is not Profile.PAPER else []
+    wanted = (common.MARKS[2], common.NO_SKILL_MARK, *common.WRONG, common.MARKS[1], common.MARKS[0], common.NOTHING)
+    run = common.available_marks(results, wanted)
+    paid = (
+        common.available_marks(published, common.MARKS[:1])
+        if published and results.profile is not Profile.PAPER
+        else []
+    )
     columns = (
         Column("sub_task", "Subtask"),
         Column("episodes", "Episodes", Kind.COUNT),
-        *mark_columns(run),
+        *common.mark_columns(run),
         *(Column(f"{mark.name}_paper", f"{mark.title}, paper", Kind.SCORE) for mark in paid),
     )
-    sources: list[tuple[Results, Mark]] = [(results, mark) for mark in run]
+    sources: list[tuple[Results, common.Mark]] = [(results, mark) for mark in run]
     sources += [(published, mark) for mark in paid if published]
-    found = [mark_means(*each, ("sub_task",), with_headline) for each in sources]
-    programs = with_headline(results.episodes.filter("program"))
+    found = [common.mark_means(*each, ("sub_task",), common.with_headline) for each in sources]
+    programs = common.with_headline(results.episodes.filter("program"))
     count = dict(programs.group_by("sub_task").agg(pl.col("episode").n_unique()).iter_rows())
     rows: list[tuple[Cell, ...]] = [
         (name, count[name], *(each.get((name,)) for each in found))
-        for name in [*order_of(results, "sub_task"), *headlines(results)]
+        for name in [*common.order_of(results, "sub_task"), *common.headlines(results)]
         if name in count
     ]
     title = f"Scores of programs, profile {results.profile}"
     return Table("floors", title, columns, tuple(rows), (_meaning([*run, *paid]), *_worth(results)))
 
 
-def _meaning(run: list[Mark]) -> str:
+def _meaning(run: list[common.Mark]) -> str:
     descriptions = {
         "ceiling": "ceiling, baseline/reference with curated skills",
         "no_skill_baseline": "no skill, the same program without skills",
@@ -88,11 +65,12 @@ def _worth(results: Results) -> list[str]:
     comparison = Comparison(CURATED, REFERENCE)
     if comparison not in results.comparisons:
         return []
-    paired = pairs(results, comparison).filter("headline", pl.col("model") == REFERENCE_PROGRAM)
-    gap = gaps_of(paired).get(())
+    program = common.REFERENCE_PROGRAM
+    paired = pairs(results, comparison).filter("headline", pl.col("model") == program)
+    gap = common.gaps_of(paired).get(())
     if gap is None:
         return []
-    return [f"Headline, {REFERENCE_PROGRAM}, {CURATED} - {REFERENCE}: {difference_text(gap.estimate)}. {PAIRED}"]
+    return [f"Headline, {program}, {CURATED} - {REFERENCE}: {difference_text(gap.estimate)}. {common.PAIRED}"]
 
 
 def overview_table(results: Results, published: Results | None = None) -> Table:
@@ -102,7 +80,7 @@ def overview_table(results: Results, published: Results | None = None) -> Table:
     """
     if results.rows["program"].all() and len(results.models) > 1:
         return floors_table(results, published)
-    models = hosted_models(results)
+    models = common.hosted_models(results)
     if len(models) > 1:
         return _of_models(results)
     table = headline_table(results, f"Mean score of {models[0]}, profile {results.profile}")
@@ -111,28 +89,28 @@ def overview_table(results: Results, published: Results | None = None) -> Table:
 
 def _of_models(results: Results) -> Table:
     """Tabulate the headline of several models."""
-    mean = means(compared(results, results.episodes), ("model", "condition"))
-    changes = [gaps(results, each, ("model",)) for each in results.comparisons]
-    answered, mostly = endings(compared(results, results.rows))
+    mean = common.means(common.compared(results, results.episodes), ("model", "condition"))
+    changes = [common.gaps(results, each, ("model",)) for each in results.comparisons]
+    answered, mostly = endings(common.compared(results, results.rows))
     rows: list[tuple[Cell, ...]] = [
         (model, *condition_cells(results, (model,), mean, changes), answered.get(model), mostly.get(model))
-        for model in hosted_models(results)
+        for model in common.hosted_models(results)
     ]
     columns = (
         Column("model", "Model"),
         Column("episodes", "Episodes", Kind.COUNT),
-        *condition_columns(results),
-        *comparison_columns(results),
+        *common.condition_columns(results),
+        *common.comparison_columns(results),
         Column("answered", "Answered", Kind.SHARE),
         Column("mostly", "Otherwise mostly"),
     )
     rows += mark_rows(results, columns)
-    return Table("overview", f"Mean score, profile {results.profile}", columns, tuple(rows), notes(results))
+    return Table("overview", f"Mean score, profile {results.profile}", columns, tuple(rows), common.notes(results))
 
 
 def _answered(results: Results) -> list[str]:
     """Note how often the only model answered, unless always."""
-    planned = compared(results, results.rows, every_subtask)
+    planned = common.compared(results, results.rows, common.every_subtask)
     answered, mostly = endings(planned)
     (share,) = answered.values()
     if share == 1:
@@ -156,7 +134,7 @@ _FICTION = "For fictional companies, as in synthetic editions and suites of worl
 def contamination_table(results: Results) -> Table:
     """Tabulate by model, harness and condition; `results` have rows of `analysis.cutoffs.dated`."""
     columns = (
-        *(MODEL, HARNESS, CONDITION),
+        *(common.MODEL, common.HARNESS, common.CONDITION),
         Column("cutoff", "Cut-off"),
         Column("before", "Before", Kind.SCORE),
         Column("episodes_before", "Episodes", Kind.COUNT),
@@ -165,7 +143,7 @@ def contamination_table(results: Results) -> Table:
         Column("change", "After - before", Kind.DIFFERENCE, interval=True),
         Column("sub_tasks", "Subtasks", Kind.COUNT),
     )
-    footnotes = (*notes(results, differences=False), _SIDES, _WEIGHED, _FICTION)
-    return table_from_frame(
+    footnotes = (*common.notes(results, differences=False), _SIDES, _WEIGHED, _FICTION)
+    return common.table_from_frame(
         "contamination", "Scores before and after the cut-off", changes(results), columns, footnotes
     )

@@ -330,7 +330,7 @@ def _instance(filer: SyntheticFiler, filing: SyntheticFiling) -> str:
             amount(revenue, context(period, (axes[PRODUCT], "us-gaap:ProductMember")), goods)
         if filer.quirks.crossed and filer.quirks.geography and sums:
             both = ((axes[PRODUCT], sums[0][0]), (axes[GEOGRAPHY], "country:US"))
-            amount(revenue, context(period, *both), _half(sums[0][1]))
+            amount(revenue, context(period, *both), sums[0][1] // 2000 * 1000)
     return _document(filer, filing, contexts, facts)
 
 
@@ -353,7 +353,3 @@ def _document(filer: SyntheticFiler, filing: SyntheticFiling, contexts: list[str
 
 def _duration(filer: SyntheticFiler, first: int, last: int) -> str:
     return f"<startDate>{filer.starts[first]}</startDate><endDate>{filer.ends[last]}</endDate>"
-
-
-def _half(value: int) -> int:
-    return value // 2000 * 1000

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Floats
@@ -55,9 +56,7 @@ INSTANTS = (
 )
 
 
-def draw_figures(
-    traits: Traits, facts: Fundamentals, sector: str, *, minority: bool, rng: np.random.Generator
-) -> Figures:
+def draw_figures(traits: Traits, facts: Fundamentals, sector: str, *, minority: bool, rng: Generator) -> Figures:
     """Draw statements whose revenue, net income, diluted shares and year-end equity equal `facts`."""
     profile = PROFILES[sector]
     all_fiscal = np.array([end.year + (end.month > traits.fiscal_month) for end in facts.quarter_ends])
@@ -84,9 +83,7 @@ def draw_figures(
     return Figures(first, fiscal.astype(np.int64), money, facts.shares[first:])
 
 
-def _balances(
-    profile: Sector, equity: Floats, revenue: Floats, minority: bool, rng: np.random.Generator
-) -> dict[str, Floats]:
+def _balances(profile: Sector, equity: Floats, revenue: Floats, minority: bool, rng: Generator) -> dict[str, Floats]:
     count = len(equity)
     minorities = thousands(equity * 0.04 * _factor(rng, count, 0.05, 0.9)) if minority else np.zeros(count)
     leverage = profile.liabilities * (1 + 0.15 * float(np.clip(np.round(rng.standard_normal(), 6), -2, 2)))
@@ -120,7 +117,7 @@ def _balances(
 
 
 def _earnings(
-    profile: Sector, revenue: Floats, after_tax: Floats, charges: Floats, debt: Floats, rng: np.random.Generator
+    profile: Sector, revenue: Floats, after_tax: Floats, charges: Floats, debt: Floats, rng: Generator
 ) -> dict[str, Floats]:
     """Draw income statements from earnings after tax (including minorities) up to gross profit."""
     count, smooth = len(revenue), _centred_mean(revenue)
@@ -149,7 +146,7 @@ def _earnings(
 
 
 def _cash_flows(
-    revenue: Floats, before_charges: Floats, balances: dict[str, Floats], rng: np.random.Generator
+    revenue: Floats, before_charges: Floats, balances: dict[str, Floats], rng: Generator
 ) -> dict[str, Floats]:
     """Draw operating cash flow from earnings before write-offs, with depreciation and capital expenditure."""
     count, smooth = len(revenue), _centred_mean(revenue)
@@ -214,9 +211,7 @@ def _equity(traits: Traits, facts: Fundamentals, first: int, fiscal: NDArray[np.
     return equity
 
 
-def _working_capital(
-    profile: Sector, revenue: Floats, assets: Floats, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
+def _working_capital(profile: Sector, revenue: Floats, assets: Floats, rng: Generator) -> tuple[Floats, Floats]:
     """Draw receivables and inventory; in some years receivables outgrow revenue, as in channel stuffing."""
     count = len(revenue)
     scale = float(assets.mean() / revenue.mean())
@@ -228,7 +223,7 @@ def _working_capital(
     return thousands(receivables), thousands(np.minimum(revenue * inventory, 0.2 * assets))
 
 
-def _segments(revenue: Whole, parts: int, rng: np.random.Generator) -> list[Whole]:
+def _segments(revenue: Whole, parts: int, rng: Generator) -> list[Whole]:
     """Split revenue into parts with a changing mix; the first takes the rounding, so that they add up exactly."""
     count = len(revenue)
     weights = np.array([_factor(rng, count, 0.35, 0.97) * _factor(rng, count, 0.05, 0.2) for _ in range(parts)])
@@ -243,7 +238,7 @@ def _centred_mean(values: Floats) -> Floats:
     return np.convolve(padded, np.full(5, 0.2), mode="valid")
 
 
-def _wander(rng: np.random.Generator, count: int, scale: float, persistence: float) -> Floats:
+def _wander(rng: Generator, count: int, scale: float, persistence: float) -> Floats:
     """Draw a stationary first-order autoregression with standard deviation `scale`, on a grid of 1e-6."""
     shocks = np.clip(rng.standard_normal(count), -3, 3) * (1 - persistence**2) ** 0.5
     path = np.empty(count)
@@ -254,7 +249,7 @@ def _wander(rng: np.random.Generator, count: int, scale: float, persistence: flo
     return np.round(scale * path, 6)
 
 
-def _factor(rng: np.random.Generator, count: int, scale: float, persistence: float) -> Floats:
+def _factor(rng: Generator, count: int, scale: float, persistence: float) -> Floats:
     """Return exp of `_wander`, rounded because exponentials differ in the last bit between libraries."""
     factors: Floats = np.exp(_wander(rng, count, scale, persistence))
     return np.round(factors, 6)

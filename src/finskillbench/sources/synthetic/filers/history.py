@@ -12,17 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from finskillbench.arrays import Integers
-from finskillbench.sources.synthetic.calendar import (
-    LAST_SESSION,
-    PROFILES,
-    SyntheticStream,
-    business_day,
-    generator,
-    month_end,
-    on_grid,
-    session_ordinals,
-    sessions,
-)
+from finskillbench.sources.synthetic import calendar
 from finskillbench.sources.synthetic.filers.figures import (
     GEOGRAPHY,
     PRODUCT,
@@ -97,11 +87,11 @@ class _Plan:
     def _correct_revenue(self, year: int, rng: np.random.Generator) -> None:
         """Reverse revenue of the year's fourth quarter in a 10-K/A."""
         rows = np.flatnonzero(self.figures.fiscal == year)[3:]
-        extra = _thousands(self.figures.money["revenue"][rows] * on_grid(rng.uniform(0.05, 0.11), 4))
+        extra = _thousands(self.figures.money["revenue"][rows] * calendar.on_grid(rng.uniform(0.05, 0.11), 4))
         cost = _thousands(extra * 0.4)
         tax = _thousands((extra - cost) * 0.21)
         net, owed = extra - cost - tax, cost + tax
-        day = business_day(self.days[int(rows[0])] + timedelta(days=int(rng.integers(20, 28))))
+        day = calendar.business_day(self.days[int(rows[0])] + timedelta(days=int(rng.integers(20, 28))))
         income = {"cost_of_revenue": cost, "income_tax": tax, "net_income": net}
         income |= dict.fromkeys(("gross_profit", "operating_income"), extra - cost)
         sales = dict.fromkeys(("revenue", f"{PRODUCT}:0", f"{GEOGRAPHY}:0"), extra)
@@ -113,9 +103,9 @@ class _Plan:
     def _take_back_charge(self, year: int, rng: np.random.Generator) -> None:
         """Reverse a charge of the year's second quarter in a 10-Q/A."""
         rows = np.flatnonzero(self.figures.fiscal == year)[1:2]
-        charge = _thousands(self.figures.money["net_income"][rows] * on_grid(rng.uniform(1.6, 2.4), 4))
+        charge = _thousands(self.figures.money["net_income"][rows] * calendar.on_grid(rng.uniform(1.6, 2.4), 4))
         tax = _thousands(charge * 0.21)
-        day = business_day(self.days[int(rows[0])] + timedelta(days=int(rng.integers(20, 40))))
+        day = calendar.business_day(self.days[int(rows[0])] + timedelta(days=int(rng.integers(20, 40))))
         change: dict[str, Whole] = dict.fromkeys(("operating_income", "total_assets"), -charge)
         change |= dict.fromkeys(("income_tax", "total_liabilities"), -tax)
         change |= dict.fromkeys(("net_income", "stockholders_equity"), tax - charge)
@@ -149,7 +139,9 @@ class _Plan:
         last = int(np.flatnonzero(self.figures.fiscal == year)[0]) - 1  # the last quarter with the business
         revenue = self.figures.money["revenue"]
         sold = _thousands(revenue * 0.18 * np.round(1 + 0.1 * np.sin(np.arange(len(revenue)) / 3), 6))
-        day = sessions()[int(np.searchsorted(session_ordinals(), self.days[last + 1].toordinal())) - 1]
+        day = calendar.sessions()[
+            int(np.searchsorted(calendar.session_ordinals(), self.days[last + 1].toordinal())) - 1
+        ]
         rows = np.arange(last + 1)
         for quarters, since in ((rows[-8:], day), (rows[:-8], None)):
             self._change(since, quarters, _business(sold[quarters], product))
@@ -209,20 +201,20 @@ def draw_filer(
     seed: int, index: int, company: SyntheticCompany, traits: Traits, facts: Fundamentals, *, rank: int
 ) -> SyntheticFiler:
     """Draw the filer of the company at `index`; `rank` is its position in the sector."""
-    rng = generator(seed, SyntheticStream.FILINGS, index)
+    rng = calendar.generator(seed, calendar.SyntheticStream.FILINGS, index)
     quirks = _quirks(index, rank, company, rng)
     figures = draw_figures(traits, facts, company.security.sector, minority=quirks.minority, rng=rng)
     starts, ends = _calendar(facts, figures, traits.fiscal_month, weeks=quirks.weeks)
     for year, keep in ((quirks.empty, 0.0), (quirks.negative, -0.15)):
         if year is not None:
             figures = move_revenue(figures, int(np.flatnonzero(figures.fiscal == year)[1]), keep=keep)
-    products = PROFILES[company.security.sector].products
+    products = calendar.PROFILES[company.security.sector].products
     if quirks.spun_off is not None:
         products = (*products, f"{products[0]}Ventures")
         figures.money[f"{PRODUCT}:{len(products) - 1}"] = np.zeros(len(figures.fiscal), dtype=np.int64)
     split = None
-    if traits.split is not None and traits.split[0] < len(sessions()):
-        split = (sessions()[traits.split[0]], traits.split[1])
+    if traits.split is not None and traits.split[0] < len(calendar.sessions()):
+        split = (calendar.sessions()[traits.split[0]], traits.split[1])
     days = _filing_days(traits, figures, ends, late=quirks.late, rng=rng)
     plan = _Plan(quirks, figures, ends, days, split, len(products), rng)
     vintages = plan.vintages()
@@ -300,15 +292,15 @@ def _calendar(
 ) -> tuple[tuple[date, ...], tuple[date, ...]]:
     """Return first and last days of calendar quarters, or of 13-week ones with some fourth quarters of 14."""
     nominal = facts.quarter_ends[figures.first :]
-    opening = month_end(int(figures.fiscal[0]) - 1, month)
+    opening = calendar.month_end(int(figures.fiscal[0]) - 1, month)
     if not weeks:
         ends = nominal
     else:
         places = [figures.fiscal.tolist().index(year) for year in figures.fiscal.tolist()]
         ends = tuple(
-            _saturday(month_end(int(year), month))
+            _saturday(calendar.month_end(int(year), month))
             if i - place == 3
-            else _saturday(month_end(int(year) - 1, month)) + timedelta(weeks=13 * (i - place + 1))
+            else _saturday(calendar.month_end(int(year) - 1, month)) + timedelta(weeks=13 * (i - place + 1))
             for i, (year, place) in enumerate(zip(figures.fiscal.tolist(), places, strict=True))
         )
         opening = _saturday(opening)
@@ -330,9 +322,9 @@ def _filing_days(
         annual = i % 4 == 3  # figures begin with a fiscal year
         low, high = ((75, 110) if annual else (44, 74)) if late else ((44, 60) if annual else (28, 41))
         day = end + timedelta(days=int(rng.integers(low, high)))
-        if 0 <= announced[i] < len(sessions()):
-            day = max(day, sessions()[int(announced[i])])
-        out.append(business_day(day))
+        if 0 <= announced[i] < len(calendar.sessions()):
+            day = max(day, calendar.sessions()[int(announced[i])])
+        out.append(calendar.business_day(day))
     return tuple(out)
 
 
@@ -353,7 +345,7 @@ def _filings(
     fiscal = figures.fiscal.tolist()
     for form, quarter, day in reports:
         minutes, seconds, step = int(rng.integers(0, 90)), int(rng.integers(0, 60)), int(rng.integers(3, 12))
-        if day > LAST_SESSION:
+        if day > calendar.LAST_SESSION:
             continue
         numbers[day.year] = numbers.get(day.year, 0) + step
         place, year = quarter % 4, fiscal[quarter]

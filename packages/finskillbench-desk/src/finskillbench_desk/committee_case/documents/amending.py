@@ -26,6 +26,7 @@ from finskillbench_desk.committee_case.documents.rendering import (
     Guidelines,
     Operation,
     Style,
+    basis_name,
     exemption_phrases,
     quantity,
     rendered,
@@ -56,17 +57,30 @@ class UndoState:
     numbers: frozenset[str]
     items: list[AmendmentItem] = field(default_factory=list[AmendmentItem])
 
-    def add(self, operation: Operation, after: Clause | None, before: Clause, **details: Any) -> None:
-        """Add an item that changed `before` to `after`, and restore `before`."""
+    def add(self, operation: Operation, after: Clause | None, before: Clause, **details: Any) -> bool:
+        """Add an item that changed `before` to `after`, restore `before`, and return True."""
         frame = int(self.draft.rng.integers(8))
         self.items.append(AmendmentItem("", operation, before.number, after, None, details, frame))
         self.clauses[before.number] = before
         self.free = [number for number in self.free if number != before.number]
+        return True
 
-    def among(self, fits: Callable[[Clause], bool]) -> Clause | None:
-        """Return a random free clause that fits, or None."""
-        fitting = [number for number in self.free if fits(self.clauses[number])]
-        return self.clauses[self.draft.one_of(fitting)] if fitting else None
+    def add_term(self, operation: Operation, after: DefinedTerm, before: DefinedTerm, **details: Any) -> bool:
+        """Add an item that changed a defined term, restore it, and return True."""
+        frame = int(self.draft.rng.integers(8))
+        self.items.append(AmendmentItem("", operation, "", None, after, {"term": after.name, **details}, frame))
+        self.definitions[before.key] = before
+        return True
+
+    def undo(self, name: str) -> bool:
+        """Undo a change of this name, on a random free clause that allows it; return False if none does."""
+        if name == "definition":
+            return _definition(self)
+        if name == "delete":
+            return bool(self.spare) and self.add("delete", None, self.spare.pop())
+        allowed, change = UNDO[name]
+        fitting = [number for number in self.free if allowed(self, self.clauses[number])]
+        return bool(fitting) and change(self, self.clauses[self.draft.one_of(fitting)])
 
 
 def _other_limit(undo: UndoState, clause: Clause) -> float | None:
@@ -83,102 +97,66 @@ def _plainly(undo: UndoState, before: Clause, old: str) -> bool:
     return text.count(old) == 1 and f"1{old}" not in text and f"2{old}" not in text
 
 
-def _number(undo: UndoState) -> bool:
-    clause = undo.among(lambda c: KINDS[c.kind].unit in ("percent", "points") and c.limit > 0)
-    return clause is not None and _from_number(undo, clause)
-
-
-def _from_number(undo: UndoState, clause: Clause) -> bool:
+def _number(undo: UndoState, clause: Clause) -> bool:
     old = _other_limit(undo, clause)
     if old is None:
         return False
-    unit = KINDS[clause.kind].unit
     before = clause.amended(limit=old)
-    was, now = (quantity(each.limit, unit, undo.style) for each in (before, clause))
-    if not _plainly(undo, before, was):
-        return False
-    undo.add("number", clause, before, old=was, new=now)
-    return True
+    was, now = (quantity(each.limit, KINDS[clause.kind].unit, undo.style) for each in (before, clause))
+    return _plainly(undo, before, was) and undo.add("number", clause, before, old=was, new=now)
 
 
-def twice(undo: UndoState) -> bool:
-    """Change the limit of one clause in both amendments."""
-    if not _number(undo):
-        return False
-    first = undo.clauses[undo.items[-1].target]
-    return _from_number(undo, first)
+def _other_basis(clause: Clause) -> Clause:
+    return clause.amended(basis="nav" if clause.basis == "equity" else "equity")
 
 
-def _basis(undo: UndoState) -> bool:
-    clause = undo.among(lambda c: KINDS[c.kind].equity and KINDS[c.kind].cls == "cap")
-    if clause is None:
-        return False
-    before = clause.amended(basis="nav" if clause.basis == "equity" else "equity")
-    names = {"nav": undo.style.nav, "equity": undo.style.equity}
-    if not _plainly(undo, before, names[before.basis]):
-        return False
-    undo.add("basis", clause, before, old=names[before.basis], new=names[clause.basis])
-    return True
+def _basis(undo: UndoState, clause: Clause) -> bool:
+    before = _other_basis(clause)
+    was, now = (basis_name(each, undo.style) for each in (before, clause))
+    return _plainly(undo, before, was) and undo.add("basis", clause, before, old=was, new=now)
 
 
-def _timing(undo: UndoState) -> bool:
-    clause = undo.among(lambda c: KINDS[c.kind].cls == "cap")
-    if clause is None:
-        return False
+def _timing(undo: UndoState, clause: Clause) -> bool:
     default = undo.draft.default
     now = default if clause.when == "silent" else clause.when
     was: Timing = "always" if now == "purchase" else "purchase"
     before = clause.amended(when="silent" if was == default else was)
-    undo.add("timing", clause.amended(when=now), before, timing=undo.draft.one_of(phrases.TIMING[now]))
-    return True
+    return undo.add("timing", clause.amended(when=now), before, timing=undo.draft.one_of(phrases.TIMING[now]))
 
 
-def _replace(undo: UndoState) -> bool:
-    clause = undo.among(lambda c: c.limit > 0 and KINDS[c.kind].cls in ("cap", "other"))
-    old = None if clause is None else _other_limit(undo, clause)
-    if clause is None or old is None:
+def _replace(undo: UndoState, clause: Clause) -> bool:
+    old = _other_limit(undo, clause)
+    if old is None:
         return False
     before = clause.amended(limit=old, frame=clause.frame + 1 + int(undo.draft.rng.integers(6)))
     if KINDS[clause.kind].equity and undo.draft.rng.integers(2):
-        before = before.amended(basis="nav" if clause.basis == "equity" else "equity")
-    undo.add("replace", clause, before)
-    return True
+        before = _other_basis(before)
+    return undo.add("replace", clause, before)
 
 
-def _insert(undo: UndoState) -> bool:
-    """Remove the last clause of a section, so that an amendment inserts it."""
-    last: dict[str, int] = {}
-    for number in undo.numbers:
-        section, _, place = number.partition(".")
-        last[section] = max(last.get(section, 0), int(place))
-    clause = undo.among(lambda c: int(c.number.split(".")[1]) == last[c.number.split(".")[0]] > 1)
-    if clause is None:
-        return False
+def _is_last(undo: UndoState, clause: Clause) -> bool:
+    """Return True for the last of several clauses of a section."""
+    section, _, place = clause.number.partition(".")
+    numbers = [number.split(".") for number in undo.numbers]
+    return int(place) == max(int(number[1]) for number in numbers if number[0] == section) > 1
+
+
+def _insert(undo: UndoState, clause: Clause) -> bool:
+    """Remove a clause, so that an amendment inserts it."""
     undo.add("insert", clause, clause)
     del undo.clauses[clause.number]
     return True
 
 
-def _exception_add(undo: UndoState) -> bool:
-    clause = undo.among(lambda c: len(c.exceptions) == 1)
-    if clause is None:
-        return False
-    undo.add("exception_add", clause, clause.amended(exceptions=()))
-    return True
-
-
-def _exception_drop(undo: UndoState) -> bool:
-    clause = undo.among(lambda c: KINDS[c.kind].carves != "" and not c.exceptions)
-    if clause is None:
-        return False
-    carve = draw_carve(undo.draft, KINDS[clause.kind].carves)
+def _exception_drop(undo: UndoState, clause: Clause) -> bool:
+    carves, vocabulary = KINDS[clause.kind].carves, undo.draft.vocabulary
+    carve = draw_carve(undo.draft, carves)
     if carve.who == "approved" and "approved" not in undo.definitions:
         return False
     if carve.limit is not None:
         carve = CarveOut(carve.who, raised(clause.limit, undo.draft.rng))
-    who = exemption_phrases(carve.who, KINDS[clause.kind].carves, undo.definitions, undo.draft.vocabulary)["who"]
-    undo.add("exception_drop", clause, clause.amended(exceptions=(carve,)), who=who)
-    return True
+    who = exemption_phrases(carve.who, carves, undo.definitions, vocabulary)["who"]
+    return undo.add("exception_drop", clause, clause.amended(exceptions=(carve,)), who=who)
 
 
 def _definition(undo: UndoState) -> bool:
@@ -189,13 +167,11 @@ def _definition(undo: UndoState) -> bool:
     rng, vocabulary = undo.draft.rng, undo.draft.vocabulary
     if term.key == "small":
         was = float(rng.choice([v for v in (1, 2, 3, 4, 5, 8, 10) if v != term.number]))
-        details = {"term": term.name, "old": f"USD {was:g} billion", "new": f"USD {term.number:g} billion"}
-        _defined(undo, "definition_number", term, term.amended(number=was), details)
-        return True
+        details = {"old": f"USD {was:g} billion", "new": f"USD {term.number:g} billion"}
+        return undo.add_term("definition_number", term, term.amended(number=was), **details)
     if term.key in ("emerging", "region"):
-        word = str(rng.choice(term.values)) if rng.integers(2) else ""
-        if not word:
-            word = str(rng.choice([code for code in term.naive_values if code not in term.values]))
+        unused = [code for code in term.naive_values if code not in term.values]
+        word = str(rng.choice(term.values if rng.integers(2) else unused))
         name = vocabulary.countries[word]
     else:
         subs = [sub for sub in vocabulary.sub_sectors if vocabulary.sub_sectors[sub] != term.sector]
@@ -204,40 +180,23 @@ def _definition(undo: UndoState) -> bool:
         name = f"the Sub-Sector {word}"
     inside = word in term.values
     values = tuple(each for each in term.values if each != word) if inside else tuple(sorted((*term.values, word)))
-    details = {"term": term.name, "word": name}
-    _defined(undo, "definition_in" if inside else "definition_out", term, term.amended(values=values), details)
-    return True
+    operation: Operation = "definition_in" if inside else "definition_out"
+    return undo.add_term(operation, term, term.amended(values=values), word=name)
 
 
-def _defined(
-    undo: UndoState, operation: Operation, after: DefinedTerm, before: DefinedTerm, details: Mapping[str, Any]
-) -> None:
-    frame = int(undo.draft.rng.integers(8))
-    undo.items.append(AmendmentItem("", operation, "", None, after, details, frame))
-    undo.definitions[before.key] = before
-
-
-def _delete(undo: UndoState) -> bool:
-    """Restore a spare clause, so that an amendment deletes it."""
-    if not undo.spare:
-        return False
-    clause = undo.spare.pop()
-    undo.add("delete", None, clause)
-    return True
-
-
-UNDO: Mapping[str, Callable[[UndoState], bool]] = {
-    "number": _number,
-    "basis": _basis,
-    "timing": _timing,
-    "replace": _replace,
-    "insert": _insert,
-    "delete": _delete,
-    "exception_add": _exception_add,
-    "exception_drop": _exception_drop,
-    "definition": _definition,
+UNDO: Mapping[str, tuple[Callable[[UndoState, Clause], bool], Callable[[UndoState, Clause], bool]]] = {
+    "number": (lambda undo, c: KINDS[c.kind].unit in ("percent", "points") and c.limit > 0, _number),
+    "basis": (lambda undo, c: KINDS[c.kind].equity and KINDS[c.kind].cls == "cap", _basis),
+    "timing": (lambda undo, c: KINDS[c.kind].cls == "cap", _timing),
+    "replace": (lambda undo, c: KINDS[c.kind].cls in ("cap", "other") and c.limit > 0, _replace),
+    "insert": (_is_last, _insert),
+    "exception_add": (
+        lambda undo, c: len(c.exceptions) == 1,
+        lambda undo, c: undo.add("exception_add", c, c.amended(exceptions=())),
+    ),
+    "exception_drop": (lambda undo, c: KINDS[c.kind].carves != "" and not c.exceptions, _exception_drop),
 }
-
+"""Changes of clauses by name: whether a clause allows one, and the function that undoes it, True if it could."""
 
 PARAGRAPHS = 40
 _FIRST_SECTION, _LAST = 3, "Reporting"
@@ -264,23 +223,17 @@ def draw_guidelines(
     InputError : if no document suits the book after 60 attempts.
     """
     for _ in range(_TRIES):
-        guidelines = _attempt(rng, vocabulary, as_of, book, breaches, requested)
+        default: Timing = "purchase" if rng.integers(2) else "always"
+        draft = GuidelineDraft(rng, vocabulary, draw_definitions(rng, vocabulary), default, book)
+        guidelines = _attempt(draft, breaches, requested)
         if guidelines is not None:
-            return guidelines
+            return replace(guidelines, text=rendered(guidelines, vocabulary, _dates(rng, as_of)))
     raise InputError("no guidelines fit the book; add positions of more instrument kinds")
 
 
-def _attempt(
-    rng: np.random.Generator,
-    vocabulary: Vocabulary,
-    as_of: date,
-    book: Book | None,
-    breaches: int,
-    requested: Sequence[str],
-) -> Guidelines | None:
-    default: Timing = "purchase" if rng.integers(2) else "always"
-    draft = GuidelineDraft(rng, vocabulary, draw_definitions(rng, vocabulary), default, book)
-    style = draw_style(rng)
+def _attempt(draft: GuidelineDraft, breaches: int, requested: Sequence[str]) -> Guidelines | None:
+    """Return guidelines without text; None if too few clauses, grants or amendments suit the draft."""
+    rng, style = draft.rng, draw_style(draft.rng)
     drawn = choose_clauses(draft, requested, breaches)
     if drawn is None:
         return None
@@ -296,21 +249,15 @@ def _attempt(
         return None
     last = numbered.pop() if deleted else None
     touched = {number for grant in grants for number in (grant.target, grant.prevails)}
-    undo = UndoState(
-        draft,
-        style,
-        {clause.number: clause for clause in numbered},
-        dict(definitions),
-        [clause.number for clause in numbered if clause.number not in touched],
-        [last] if last else [],
-        frozenset((*(c.number for c in numbered), *(g.number for g in grants), *([last.number] if last else []))),
-    )
+    by_number, spares = {clause.number: clause for clause in numbered}, [last] if last else []
+    free = [number for number in by_number if number not in touched]
+    numbers = frozenset((*by_number, *(each.number for each in (*grants, *spares))))
+    undo = UndoState(draft, style, by_number, dict(definitions), free, spares, numbers)
     items = _undone(undo, inserted, deleted)
     if items is None:
         return None
     original = tuple(sorted(undo.clauses.values(), key=lambda c: tuple(map(int, c.number.split(".")))))
-    guidelines = Guidelines(style, default, undo.definitions, sections, original, tuple(grants), items)
-    return replace(guidelines, text=rendered(guidelines, vocabulary, _dates(rng, as_of)))
+    return Guidelines(style, draft.default, undo.definitions, sections, original, tuple(grants), items)
 
 
 def _needs(clauses: Sequence[Clause]) -> set[str]:
@@ -349,14 +296,13 @@ def _numbered(draft: GuidelineDraft, clauses: list[Clause]) -> tuple[tuple[str, 
 
 def _undone(undo: UndoState, inserted: bool, deleted: bool) -> tuple[tuple[AmendmentItem, ...], ...] | None:
     draft = undo.draft
-    pair = bool(draft.rng.integers(2)) and twice(undo)
+    pair = bool(draft.rng.integers(2)) and undo.undo("number") and _number(undo, undo.clauses[undo.items[-1].target])
     wanted = [*(["insert"] if inserted else []), *(["delete"] if deleted else []), "replace", "number"]
     wanted += draft.some(("basis", "timing", "exception_add", "exception_drop", "definition"), 5)
     for name in (*wanted, "number", "number", "number"):
         if len(undo.items) == AMENDMENTS * ITEMS:
             break
-        done = UNDO[name](undo)
-        if not done and name in ("insert", "delete"):
+        if not undo.undo(name) and name in ("insert", "delete"):
             return None
     if len(undo.items) != AMENDMENTS * ITEMS:
         return None

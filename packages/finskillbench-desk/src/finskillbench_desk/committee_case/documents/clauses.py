@@ -14,7 +14,6 @@ from finskillbench_desk.engines.guidelines.language import (
     Comparison,
     Exemption,
     Filter,
-    Futures,
     Limit,
     Measure,
     Rule,
@@ -71,23 +70,20 @@ class ClauseKind:
 
     Attributes
     ----------
-    section : heading of its section.
-    frames : sentences; {x} limit, {B} basis, {W} timing, {S} and {Q} the terms for securities and equities, {M}
-        manager,
-        {F} fund, {T} a defined term, and the keys of `extra`.
     rule : `(clause, meanings) -> Rule` without timing, basis and exceptions, which `coded_rule` adds.
     grid : usual limits.
     cls : see `TimingClass`.
-    uses : keys of the defined terms it needs.
+    uses : keys of the defined terms it needs, without securities and equities, which every document defines.
     carves : level of its exceptions: "issuer", "sector", "country", or "" for none.
     unit : unit of the limit: "percent", "points", "number", "days", "years", "notch", "times".
     equity : True if its basis may be the equities.
     extra : draws further values.
+    section : heading of its section.
+    frames : sentences; {x} limit, {B} basis, {W} timing, {S} and {Q} the terms for securities and equities, {M}
+        manager, {F} fund, {T} a defined term, and the keys of `extra`.
     """
 
     name: str
-    section: str
-    frames: tuple[str, ...]
     rule: Callable[[Clause, TermFilters], Rule]
     grid: tuple[float, ...]
     cls: TimingClass = "cap"
@@ -96,6 +92,22 @@ class ClauseKind:
     unit: str = "percent"
     equity: bool = False
     extra: Extra = no_extra
+    section: str = ""
+    frames: tuple[str, ...] = ()
+
+    def worded(self, *frames: str) -> ClauseKind:
+        """Return the kind with its sentences."""
+        return replace(self, frames=frames)
+
+
+def in_section(heading: str, *kinds: ClauseKind) -> tuple[ClauseKind, ...]:
+    """Return the kinds with the heading of their section."""
+    return tuple(replace(kind, section=heading) for kind in kinds)
+
+
+def among(label: str, *values: str) -> Filter:
+    """Return the filter of positions with one of these values of a label."""
+    return Among(label, frozenset(values))
 
 
 def rule_for(
@@ -105,26 +117,14 @@ def rule_for(
     measure_kind: Measure = "weight",
     comparison: Comparison = "at_most",
     limit: Limit | None = None,
-    futures: Futures = "ignore",
-    look_through: bool = False,
     **details: Any,
 ) -> Rule:
-    return Rule(
-        clause=clause.number,
-        measure=measure_kind,
-        limit=limit or fixed(clause.limit),
-        comparison=comparison,
-        of=of,
-        by=by,
-        futures=futures,
-        look_through=look_through,
-        **details,
-    )
+    return Rule(clause.number, measure_kind, limit or fixed(clause.limit), comparison, of=of, by=by, **details)
 
 
 def exempted_filter(who: str, meanings: TermFilters) -> Filter:
     label, _, word = who.partition(":")
-    return Among(label, frozenset((word,))) if word else meanings[label]
+    return among(label, word) if word else meanings[label]
 
 
 def coded_rule(kind: ClauseKind, clause: Clause, meanings: TermFilters, default: Timing) -> Rule:
@@ -133,18 +133,14 @@ def coded_rule(kind: ClauseKind, clause: Clause, meanings: TermFilters, default:
     timing = clause.when
     if timing == "silent":
         timing = default if kind.cls == "cap" else "always"
-    exceptions = tuple(
-        Exemption(
-            exempted_filter(each.who, meanings), None if each.limit is None else replace_limit(rule.limit, each.limit)
-        )
-        for each in clause.exceptions
-    )
+    limits = [None if each.limit is None else replace_limit(rule.limit, each.limit) for each in clause.exceptions]
+    parties = [exempted_filter(each.who, meanings) for each in clause.exceptions]
     return replace(
         rule,
         basis=meanings["equities"] if clause.basis == "equity" else "nav",
         effect="report" if kind.cls == "report" else "limit",
         when="purchase" if timing == "purchase" else "always",
-        exceptions=exceptions,
+        exceptions=tuple(map(Exemption, parties, limits)),
     )
 
 

@@ -8,17 +8,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from finskillbench_desk.committee_case.documents import phrases
-from finskillbench_desk.committee_case.documents.clauses import CarveOut, Clause, Timing
+from finskillbench_desk.committee_case.documents.clauses import Basis, CarveOut, Clause, Timing, coded_rule
 from finskillbench_desk.committee_case.documents.kinds import KINDS
 from finskillbench_desk.committee_case.documents.rendering import Style
-from finskillbench_desk.committee_case.documents.terms import DEFINED, DefinedTerm, fitted
+from finskillbench_desk.committee_case.documents.terms import DEFINED, DefinedTerm, raised, term_filters
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.engines.guidelines.book import Book
+from finskillbench_desk.engines.guidelines.evaluation import outcome
 
 CARVED = ("issuer_cap", "issuer_through", "sector_cap", "sub_sector_cap", "sector_through", "country_cap")
 """Kinds with exceptions; a document has up to five of them."""
 BY_TERM = ("group_cap", "group_floor", "emerging_cap", "region_cap", "small_cap", "junk_cap", "liquid_floor")
 """Kinds that depend on a definition; a document has up to four of them."""
+NEAREST = 3
+"""Limits are drawn among so many usual numbers nearest to the book's measure; distant ones test nothing."""
 REQUESTED = 4
 """Kinds to request per document; they fit in addition to the fifteen core clauses."""
 GENERAL = (
@@ -79,52 +82,59 @@ def rotation(number: int) -> tuple[str, ...]:
 
 
 def draw_clause(
-    draft: GuidelineDraft,
-    name: str,
-    word: int,
-    exceeded: bool = False,
-    carve: CarveOut | None = None,
-    odd: bool = False,
-    equity: bool = False,
+    draft: GuidelineDraft, name: str, word: int, exceeded: bool, carve: CarveOut | None, odd: bool, equity: bool
 ) -> Clause | None:
     """Draw a clause without number; `odd` states a timing other than the default. None if no limit suits the book."""
     kind, rng = KINDS[name], draft.rng
     when: Timing = "silent"
     if kind.cls == "other" and draft.default == "purchase":
         when = "always"
-    elif kind.cls == "cap":
-        opposite: Timing = "purchase" if draft.default == "always" else "always"
-        when = opposite if odd else "silent"
-    clause = Clause(
-        number="",
-        kind=name,
-        limit=0.0,
-        basis="equity" if equity and kind.equity else "nav",
-        when=when,
-        extra=dict(kind.extra(rng, draft.vocabulary)),
-        exceptions=(carve,) if carve else (),
-        frame=int(rng.integers(len(kind.frames))),
-        word=word,
+    elif kind.cls == "cap" and odd:
+        when = "purchase" if draft.default == "always" else "always"
+    basis: Basis = "equity" if equity and kind.equity else "nav"
+    extra, frame = dict(kind.extra(rng, draft.vocabulary)), int(rng.integers(len(kind.frames)))
+    clause = Clause("", name, 0.0, basis, when, extra, (carve,) if carve else (), frame, word)
+    return _fitted(clause, draft, exceeded)
+
+
+def _fitted(clause: Clause, draft: GuidelineDraft, exceeded: bool) -> Clause | None:
+    """Return the clause with a usual limit that the book keeps, or exceeds; None if there is none.
+
+    Without a book any usual limit fits. Limits of exceptions scale with the general limit.
+    """
+    kind, rng = KINDS[clause.kind], draft.rng
+    if draft.book is None:
+        return _with_limit(clause, kind.grid[int(rng.integers(len(kind.grid)))], rng)
+    meanings = term_filters(draft.definitions, naive=False)
+    suited: list[tuple[float, Clause]] = []
+    for value in kind.grid:
+        tried = _with_limit(clause, value, rng)
+        found = outcome(coded_rule(kind, tried, meanings, draft.default), draft.book)
+        if (found.state in ("breach", "report")) == exceeded:
+            suited.append((abs(found.measured - found.limit), tried))
+    suited.sort(key=lambda pair: pair[0])
+    return suited[int(rng.integers(min(NEAREST, len(suited))))][1] if suited else None
+
+
+def _with_limit(clause: Clause, value: float, rng: np.random.Generator) -> Clause:
+    """Return the clause with another limit, and usual higher limits for exceptions that have one."""
+    carves = tuple(
+        each if each.limit is None else CarveOut(each.who, raised(value, rng), each.by) for each in clause.exceptions
     )
-    return fitted(clause, draft.book, draft.definitions, draft.default, rng, exceeded)
+    return clause.amended(limit=float(value), exceptions=carves)
 
 
 def draw_carve(draft: GuidelineDraft, level: str) -> CarveOut:
     """Draw an exception: a list, country or sector for issuer limits, otherwise one sector, sub-sector or country."""
-    rng, vocabulary = draft.rng, draft.vocabulary
+    vocabulary, one_of = draft.vocabulary, draft.one_of
     abroad = [code for code in vocabulary.countries if code != "US"]
     ways = {
-        "issuer": (
-            "approved",
-            "approved",
-            f"country:{draft.one_of(abroad)}",
-            f"sector:{draft.one_of(vocabulary.sectors)}",
-        ),
-        "sector": (f"sector:{draft.one_of(vocabulary.sectors)}",),
-        "sub_sector": (f"sub_sector:{draft.one_of(list(vocabulary.sub_sectors))}",),
-        "country": (f"country:{draft.one_of(abroad)}",),
+        "issuer": ("approved", "approved", f"country:{one_of(abroad)}", f"sector:{one_of(vocabulary.sectors)}"),
+        "sector": (f"sector:{one_of(vocabulary.sectors)}",),
+        "sub_sector": (f"sub_sector:{one_of(list(vocabulary.sub_sectors))}",),
+        "country": (f"country:{one_of(abroad)}",),
     }
-    return CarveOut(draft.one_of(ways[level]), 1.0 if rng.random() < 0.65 else None)
+    return CarveOut(one_of(ways[level]), 1.0 if draft.rng.random() < 0.65 else None)
 
 
 GRANTS = 2

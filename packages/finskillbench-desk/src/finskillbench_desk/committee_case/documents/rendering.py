@@ -15,23 +15,23 @@ from finskillbench_desk.committee_case.documents.terms import DEFINED, KIND_NAME
 from finskillbench_desk.committee_case.documents.vocabulary import RATINGS, Vocabulary, sentence_list
 from finskillbench_desk.engines.guidelines.language import Rule
 
-Operation: TypeAlias = Literal[
-    "number",
-    "basis",
-    "timing",
-    "replace",
-    "delete",
-    "insert",
-    "exception_add",
-    "exception_drop",
-    "definition_in",
-    "definition_out",
-    "definition_number",
+_OnClauses: TypeAlias = Literal[
+    "number", "basis", "timing", "replace", "delete", "insert", "exception_add", "exception_drop"
 ]
+Operation: TypeAlias = _OnClauses | Literal["definition_in", "definition_out", "definition_number"]
+Definitions: TypeAlias = Mapping[str, DefinedTerm]
 
 
 class ReadingTrap(StrEnum):
-    """Kinds of misreading."""
+    """Kinds of misreading.
+
+    - definition: defined terms are taken for what they sound like
+    - amendment: the original text is coded and the amendments are not
+    - exception: exceptions, and clauses that prevail over others, are left out
+    - reporting: reporting thresholds are coded as limits
+    - basis: shares of the equities are measured against net asset value
+    - timing: limits that are tested at purchase are tested at all times
+    """
 
     DEFINITION = "definition"
     AMENDMENT = "amendment"
@@ -39,16 +39,6 @@ class ReadingTrap(StrEnum):
     REPORTING = "reporting"
     BASIS = "basis"
     TIMING = "timing"
-
-
-TRAP_DESCRIPTIONS: Mapping[ReadingTrap, str] = {
-    ReadingTrap.DEFINITION: "defined terms are taken for what they sound like",
-    ReadingTrap.AMENDMENT: "the original text is coded and the amendments are not",
-    ReadingTrap.EXCEPTION: "exceptions, and clauses that prevail over others, are left out",
-    ReadingTrap.REPORTING: "reporting thresholds are coded as limits",
-    ReadingTrap.BASIS: "shares of the equities are measured against net asset value",
-    ReadingTrap.TIMING: "limits that are tested at purchase are tested at all times",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +121,7 @@ class Guidelines:
     def rules(self, misread: frozenset[ReadingTrap] = frozenset()) -> tuple[Rule, ...]:
         """Return the coded rules in force, or those of a reader with some misreadings."""
         clauses, definitions = self.in_force(ReadingTrap.AMENDMENT not in misread)
-        meant = term_filters(dict(definitions), ReadingTrap.DEFINITION in misread)
+        meant = term_filters(definitions, ReadingTrap.DEFINITION in misread)
         out: list[Rule] = []
         for each in clauses:
             clause = self._with_grants(each)
@@ -146,21 +136,16 @@ class Guidelines:
 
     def _with_grants(self, clause: Clause) -> Clause:
         """Return the clause with exceptions granted by other clauses first, since they prevail."""
-        granted = tuple(
-            CarveOut(grant.who, grant.limit, grant.number) for grant in self.grants if grant.target == clause.number
-        )
+        grants = [grant for grant in self.grants if grant.target == clause.number]
+        granted = [CarveOut(grant.who, grant.limit, grant.number) for grant in grants]
         return clause.amended(exceptions=(*granted, *clause.exceptions)) if granted else clause
-
-
-Definitions = Mapping[str, DefinedTerm]
 
 
 def fill(template: str, slots: Mapping[str, Any]) -> str:
     """Fill a template, with a capital where a slot begins a sentence."""
     marked = re.sub(r"(^|\. )\{(\w+)\}", r"\1{\2_capital}", template)
-    capitals = {
-        f"{key}_capital": value[:1].upper() + value[1:] for key, value in slots.items() if isinstance(value, str)
-    }
+    texts = {key: value for key, value in slots.items() if isinstance(value, str)}
+    capitals = {f"{key}_capital": value[:1].upper() + value[1:] for key, value in texts.items()}
     return marked.format(**slots, **capitals)
 
 
@@ -188,28 +173,28 @@ def basis_name(clause: Clause, style: Style) -> str:
     return style.equity if clause.basis == "equity" else style.nav
 
 
+_PLURAL, _SINGULAR = {"are": "are", "them": "them"}, {"are": "is", "them": "it"}
+
+
 def exemption_phrases(who: str, level: str, definitions: Definitions, vocabulary: Vocabulary) -> dict[str, str]:
     """Return phrases for an exempted party: plural `who` with `are` and `them`, and singular `one`."""
     label, _, word = who.partition(":")
     if not word:
         name = definitions[label].name
         if label in ("emerging", "region"):
-            plural = label == "emerging"
-            return {"who": name, "one": name, "are": "are" if plural else "is", "them": "them" if plural else "it"}
+            return {"who": name, "one": name, **(_PLURAL if label == "emerging" else _SINGULAR)}
         single = name.replace("Companies", "Company") if label == "small" else name.removesuffix("s")
         plural = name if label == "small" else f"the {name}"
-        return {"who": plural, "one": f"any one {single}", "are": "are", "them": "them"}
+        return {"who": plural, "one": f"any one {single}", **_PLURAL}
     if label == "kind":
-        return {"who": KIND_NAMES[word], "one": f"one Issuer's {KIND_NAMES[word]}", "are": "are", "them": "them"}
+        return {"who": KIND_NAMES[word], "one": f"one Issuer's {KIND_NAMES[word]}", **_PLURAL}
     if label == "country":
         name = vocabulary.countries[word]
-        if level == "issuer":
-            return {"who": f"Issuers in {name}", "one": f"any one Issuer in {name}", "are": "are", "them": "them"}
-        return {"who": name, "one": name, "are": "is", "them": "it"}
-    name = f"the {word} Sector" if label == "sector" else f"the Sub-Sector {word}"
+    else:
+        name = f"the {word} Sector" if label == "sector" else f"the Sub-Sector {word}"
     if level == "issuer":
-        return {"who": f"Issuers in {name}", "one": f"any one Issuer in {name}", "are": "are", "them": "them"}
-    return {"who": name, "one": name, "are": "is", "them": "it"}
+        return {"who": f"Issuers in {name}", "one": f"any one Issuer in {name}", **_PLURAL}
+    return {"who": name, "one": name, **_SINGULAR}
 
 
 def sentence(clause: Clause, style: Style, definitions: Definitions, vocabulary: Vocabulary) -> str:
@@ -270,9 +255,8 @@ def _granted(grant: Grant, target: Clause, style: Style, definitions: Definition
     frames = phrases.PRECEDENCE if grant.limit is None else phrases.NOTWITHSTANDING
     y = "" if grant.limit is None else quantity(grant.limit, kind.unit, style)
     slots = {"c": target.number, "d": grant.prevails, "y": y, "B": basis_name(target, style), "F": style.fund}
-    return fill(
-        frames[grant.frame % len(frames)], slots | exemption_phrases(grant.who, kind.carves, definitions, vocabulary)
-    )
+    slots |= exemption_phrases(grant.who, kind.carves, definitions, vocabulary)
+    return fill(frames[grant.frame % len(frames)], slots)
 
 
 def amended(item: AmendmentItem, style: Style, definitions: Definitions, vocabulary: Vocabulary) -> str:
@@ -312,22 +296,16 @@ def interpretation(guidelines: Guidelines) -> list[str]:
 def rendered(guidelines: Guidelines, vocabulary: Vocabulary, dates: tuple[str, ...]) -> str:
     """Return the whole document: opening, definitions, interpretation, sections and dated amendments."""
     style, definitions = guidelines.style, dict(guidelines.definitions)
-    slots = {
-        "client": style.client,
-        "firm": style.firm,
-        "m": style.manager.removeprefix("the "),
-        "f": style.fund.removeprefix("the "),
-    }
+    names = {"m": style.manager.removeprefix("the "), "f": style.fund.removeprefix("the ")}
+    slots = {"client": style.client, "firm": style.firm, **names}
     lines = ["INVESTMENT GUIDELINES", "", fill(phrases.OPENINGS[style.picks["opening"]], slots)]
     fixed = (("Definitions", defined(definitions, style, vocabulary)), ("Interpretation", interpretation(guidelines)))
     for i, (heading, paragraphs) in enumerate(fixed, 1):
         lines += ["", f"{i}. {heading}", *(f"{i}.{j} {text}" for j, text in enumerate(paragraphs, 1))]
     clauses = {clause.number: clause for clause in guidelines.clauses}
     texts = {number: sentence(clause, style, definitions, vocabulary) for number, clause in clauses.items()}
-    texts |= {
-        grant.number: _granted(grant, clauses[grant.target], style, definitions, vocabulary)
-        for grant in guidelines.grants
-    }
+    for grant in guidelines.grants:
+        texts[grant.number] = _granted(grant, clauses[grant.target], style, definitions, vocabulary)
     for i, heading in enumerate(guidelines.sections, len(fixed) + 1):
         inside = sorted((int(number.split(".")[1]), number) for number in texts if number.startswith(f"{i}."))
         lines += ["", f"{i}. {heading}", *(f"{number} {texts[number]}" for _, number in inside)]

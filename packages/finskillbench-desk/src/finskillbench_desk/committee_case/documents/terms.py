@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from finskillbench_desk.committee_case.documents.clauses import CarveOut, Clause, TermFilters, Timing, coded_rule
-from finskillbench_desk.committee_case.documents.kinds import KINDS
+from finskillbench_desk.committee_case.documents.clauses import TermFilters, among
 from finskillbench_desk.committee_case.documents.vocabulary import (
     EMERGING,
     EUROPE,
@@ -17,9 +16,7 @@ from finskillbench_desk.committee_case.documents.vocabulary import (
     Vocabulary,
     sentence_list,
 )
-from finskillbench_desk.engines.guidelines.book import Book
-from finskillbench_desk.engines.guidelines.evaluation import RuleOutcome, outcome
-from finskillbench_desk.engines.guidelines.language import Among, Every, Filter, Not, Range, Some
+from finskillbench_desk.engines.guidelines.language import Every, Filter, Not, Range, Some
 
 KIND_NAMES = {
     "share": "shares",
@@ -67,47 +64,45 @@ class DefinedTerm:
 def _meaning(term: DefinedTerm) -> Filter:
     match term.key:
         case "securities" | "equities":
-            return Among("kind", frozenset(term.values))
+            return among("kind", *term.values)
         case "emerging" | "region":
-            return Among("country", frozenset(term.values))
+            return among("country", *term.values)
         case "approved":
-            return Among("issuer", frozenset(term.values))
+            return among("issuer", *term.values)
         case "small":
             return Range("market_cap", "below", term.number * 1e9)
         case "junk":
             return Range("rating", "above", term.number)
         case "liquid":
-            bonds = Every((Among("kind", frozenset(("government_bond",))), Range("maturity", "at_most", term.number)))
-            return Some((Among("kind", frozenset(("cash",))), bonds))
+            bonds = Every((among("kind", "government_bond"), Range("maturity", "at_most", term.number)))
+            return Some((among("kind", "cash"), bonds))
         case _:
-            inside = Every(
-                (Among("sector", frozenset((term.sector,))), Not(Among("sub_sector", frozenset((term.without,)))))
-            )
-            return Some((inside, Among("sub_sector", frozenset(term.values))))
+            inside = Every((among("sector", term.sector), Not(among("sub_sector", term.without))))
+            return Some((inside, among("sub_sector", *term.values)))
 
 
 def naive_meaning(term: DefinedTerm) -> Filter:
     """Return the meaning of a term at face value."""
     match term.key:
         case "securities":
-            return Not(Among("kind", frozenset(("cash", "equity_future", "bond_future"))))
+            return Not(among("kind", "cash", "equity_future", "bond_future"))
         case "equities":
-            return Among("kind", frozenset(("share",)))
+            return among("kind", "share")
         case "emerging" | "region":
-            return Among("country", frozenset(term.naive_values))
+            return among("country", *term.naive_values)
         case "small":
             return Range("market_cap", "below", 2e9)
         case "junk":
             return Range("rating", "above", 10)
         case "liquid":
-            return Among("kind", frozenset(("cash",)))
+            return among("kind", "cash")
         case "group" | "theme":
-            return Among("sector", frozenset((term.sector,)))
+            return among("sector", term.sector)
         case _:
             return _meaning(term)
 
 
-def term_filters(definitions: dict[str, DefinedTerm], naive: bool) -> TermFilters:
+def term_filters(definitions: Mapping[str, DefinedTerm], naive: bool) -> TermFilters:
     return {key: naive_meaning(term) if naive else _meaning(term) for key, term in definitions.items()}
 
 
@@ -147,17 +142,11 @@ def draw_definitions(rng: np.random.Generator, vocabulary: Vocabulary) -> dict[s
     approved = sorted(issuers[int(i)] for i in rng.choice(len(issuers), int(rng.integers(3, 5)), replace=False))
     pacific = bool(rng.integers(2))
     group, theme = _groups(rng, vocabulary)
+    securities_name = pick(("Securities", "Eligible Securities", "Transferable Securities", "Permitted Securities"))
+    equities_name = pick(("Equities", "Equity Securities", "Equity Instruments", "Equity Interests"))
     definitions = [
-        DefinedTerm(
-            "securities",
-            pick(("Securities", "Eligible Securities", "Transferable Securities", "Permitted Securities")),
-            ("share", "preferred", "receipt", *optional),
-        ),
-        DefinedTerm(
-            "equities",
-            pick(("Equities", "Equity Securities", "Equity Instruments", "Equity Interests")),
-            tuple(equities),
-        ),
+        DefinedTerm("securities", securities_name, ("share", "preferred", "receipt", *optional)),
+        DefinedTerm("equities", equities_name, tuple(equities)),
         group,
         theme,
         _places(rng, "emerging", "Emerging Markets", EMERGING, ("HK", "SG"), drop=3),
@@ -185,64 +174,20 @@ def _places(
 
 def _groups(rng: np.random.Generator, vocabulary: Vocabulary) -> tuple[DefinedTerm, DefinedTerm]:
     """Draw two groups of companies that cut across the sectors of the data."""
-    inside = {
-        sector: [sub for sub, of in vocabulary.sub_sectors.items() if of == sector] for sector in vocabulary.sectors
-    }
+    sub_sectors = vocabulary.sub_sectors.items()
+    inside = {sector: [sub for sub, of in sub_sectors if of == sector] for sector in vocabulary.sectors}
     wide = [sector for sector, subs in inside.items() if len(subs) > 1]
     group_sector, theme_sector = (wide[int(i)] for i in rng.choice(len(wide), 2, replace=False))
     out: list[DefinedTerm] = []
     for key, sector in (("group", group_sector), ("theme", theme_sector)):
         subs = inside[sector]
-        foreign = [sub for sub, of in vocabulary.sub_sectors.items() if of not in (group_sector, theme_sector)]
+        foreign = [sub for sub, of in sub_sectors if of not in (group_sector, theme_sector)]
         count = int(rng.integers(1, 3))
         added = tuple(sorted(foreign[int(i)] for i in rng.choice(len(foreign), count, replace=False)))
         without = subs[int(rng.integers(len(subs)))]
         name = f"{sector} {('Companies', 'Businesses', 'Names')[int(rng.integers(3))]}"
         out.append(DefinedTerm(key, name, added, sector=sector, without=without))
     return out[0], out[1]
-
-
-NEAREST = 3
-"""Limits are drawn among so many usual numbers nearest to the book's measure; distant ones test nothing."""
-
-
-def clause_outcome(clause: Clause, book: Book, definitions: Mapping[str, DefinedTerm], default: Timing) -> RuleOutcome:
-    return outcome(coded_rule(KINDS[clause.kind], clause, term_filters(dict(definitions), naive=False), default), book)
-
-
-def fitted(
-    clause: Clause,
-    book: Book | None,
-    definitions: Mapping[str, DefinedTerm],
-    default: Timing,
-    rng: np.random.Generator,
-    exceeded: bool,
-) -> Clause | None:
-    """Return the clause with a usual limit that the book keeps, or exceeds; None if there is none.
-
-    Without a book any usual limit fits. Limits of exceptions scale with the general limit.
-    """
-    grid = KINDS[clause.kind].grid
-    if book is None:
-        return with_limit(clause, grid[int(rng.integers(len(grid)))], rng)
-    suited: list[tuple[float, Clause]] = []
-    for value in grid:
-        tried = with_limit(clause, value, rng)
-        found = clause_outcome(tried, book, definitions, default)
-        if (found.state in ("breach", "report")) == exceeded:
-            suited.append((abs(found.measured - found.limit), tried))
-    if not suited:
-        return None
-    suited.sort(key=lambda pair: pair[0])
-    return suited[int(rng.integers(min(NEAREST, len(suited))))][1]
-
-
-def with_limit(clause: Clause, value: float, rng: np.random.Generator) -> Clause:
-    """Return the clause with another limit, and usual higher limits for exceptions that have one."""
-    carves = tuple(
-        each if each.limit is None else CarveOut(each.who, raised(value, rng), each.by) for each in clause.exceptions
-    )
-    return clause.amended(limit=float(value), exceptions=carves)
 
 
 def raised(value: float, rng: np.random.Generator) -> float:

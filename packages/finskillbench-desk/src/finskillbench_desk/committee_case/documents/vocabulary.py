@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from finskillbench.arrays import SECTORS
 
-HOME = "US"
-HOME_CURRENCY = "USD"
 COUNTRIES: Mapping[str, str] = {
     "US": "the United States",
     "CA": "Canada",
@@ -37,50 +35,28 @@ EMERGING = ("KR", "TW", "CN", "IN", "ID", "BR", "MX", "ZA", "PL", "TR")
 """Emerging markets by the usual index definitions; readers who skip the definition assume these."""
 PACIFIC = ("JP", "AU", "HK", "SG")
 EUROPE = ("GB", "DE", "FR", "CH", "NL", "SE")
-CURRENCIES: Mapping[str, str] = {
-    "US": "USD",
-    "CA": "CAD",
-    "GB": "GBP",
-    "DE": "EUR",
-    "FR": "EUR",
-    "NL": "EUR",
-    "CH": "CHF",
-    "JP": "JPY",
-    "AU": "AUD",
-    "HK": "HKD",
-}
+_CURRENCIES = {"US": "USD", "CA": "CAD", "GB": "GBP", "CH": "CHF", "JP": "JPY", "AU": "AUD", "HK": "HKD"}
+CURRENCIES: Mapping[str, str] = _CURRENCIES | dict.fromkeys(("DE", "FR", "NL"), "EUR")
 """Currency by country; shares from other countries trade in dollars."""
-LISTS = ("Restricted List", "Unlisted", "Affiliated Funds")
-SUB_SECTORS: Mapping[str, str] = {
-    "Application Software": "Technology",
-    "Semiconductors": "Technology",
-    "Communications Equipment": "Technology",
-    "Internet Services & Infrastructure": "Technology",
-    "Regional Banks": "Financial Services",
-    "Property & Casualty Insurance": "Financial Services",
-    "Asset Management & Custody Banks": "Financial Services",
-    "Industrial Machinery & Supplies & Components": "Industrials",
-    "Air Freight & Logistics": "Industrials",
-    "Aerospace & Defense": "Industrials",
-    "Pharmaceuticals": "Healthcare",
-    "Health Care Equipment": "Healthcare",
-    "Managed Health Care": "Healthcare",
-    "Broadline Retail": "Consumer Cyclical",
-    "Hotels, Resorts & Cruise Lines": "Consumer Cyclical",
-    "Automobile Manufacturers": "Consumer Cyclical",
-    "Packaged Foods & Meats": "Consumer Defensive",
-    "Household Products": "Consumer Defensive",
-    "Integrated Oil & Gas": "Energy",
-    "Oil & Gas Exploration & Production": "Energy",
-    "Industrial REITs": "Real Estate",
-    "Retail REITs": "Real Estate",
-    "Specialty Chemicals": "Basic Materials",
-    "Construction Materials": "Basic Materials",
-    "Electric Utilities": "Utilities",
-    "Multi-Utilities": "Utilities",
-    "Broadcasting": "Communication Services",
-    "Movies & Entertainment": "Communication Services",
+_SUB_SECTORS = {
+    "Technology": (
+        "Application Software",
+        "Semiconductors",
+        "Communications Equipment",
+        "Internet Services & Infrastructure",
+    ),
+    "Financial Services": ("Regional Banks", "Property & Casualty Insurance", "Asset Management & Custody Banks"),
+    "Industrials": ("Industrial Machinery & Supplies & Components", "Air Freight & Logistics", "Aerospace & Defense"),
+    "Healthcare": ("Pharmaceuticals", "Health Care Equipment", "Managed Health Care"),
+    "Consumer Cyclical": ("Broadline Retail", "Hotels, Resorts & Cruise Lines", "Automobile Manufacturers"),
+    "Consumer Defensive": ("Packaged Foods & Meats", "Household Products"),
+    "Energy": ("Integrated Oil & Gas", "Oil & Gas Exploration & Production"),
+    "Real Estate": ("Industrial REITs", "Retail REITs"),
+    "Basic Materials": ("Specialty Chemicals", "Construction Materials"),
+    "Utilities": ("Electric Utilities", "Multi-Utilities"),
+    "Communication Services": ("Broadcasting", "Movies & Entertainment"),
 }
+SUB_SECTORS: Mapping[str, str] = {name: sector for sector, names in _SUB_SECTORS.items() for name in names}
 _INVESTMENT_GRADE = ("AAA", "AA+", "AA", "AA-", "A+", "A", "A-", "BBB+", "BBB", "BBB-")
 _BELOW = ("BB+", "BB", "BB-", "B+", "B", "B-", "CCC+", "CCC", "CCC-", "CC", "C", "D")
 RATINGS = (*_INVESTMENT_GRADE, *_BELOW)

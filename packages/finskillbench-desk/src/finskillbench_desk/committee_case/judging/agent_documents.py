@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from finskillbench.episode import JsonObject, Truth
 from finskillbench.scoring.values import as_array, as_number, as_object, as_text, keyed_numbers, numbers, objects
 from finskillbench.sums import exact_sum
-from finskillbench_desk.committee_case.ledger.nouns import Planted
+from finskillbench_desk.committee_case.ledger.records import Planted
 from finskillbench_desk.engines.books.figures import Risk
 from finskillbench_desk.engines.guidelines.book import FUTURES, Book, Instrument, Position, QuarterTrades
 from finskillbench_desk.engines.guidelines.cure import CureRules
@@ -21,24 +21,7 @@ from finskillbench_desk.engines.guidelines.parsing import parse_rules
 
 
 def instrument_json(line: Instrument) -> dict[str, Any]:
-    return {
-        "name": line.name,
-        "kind": line.kind,
-        "issuer": line.issuer,
-        "sector": line.sector,
-        "sub_sector": line.sub_sector,
-        "country": line.country,
-        "currency": line.currency,
-        "lists": sorted(line.lists),
-        "benchmark": line.benchmark,
-        "attributes": dict(line.attributes),
-        "holdings": dict(line.holdings),
-    }
-
-
-def _instrument(data: Mapping[str, Any]) -> Instrument:
-    fields: Mapping[str, Any] = {**data, "lists": frozenset(data["lists"])}
-    return Instrument(**fields)
+    return asdict(line) | {"lists": sorted(line.lists)}
 
 
 @dataclass(frozen=True)
@@ -59,7 +42,9 @@ class Facts:
     @cached_property
     def lines(self) -> dict[str, Instrument]:
         """All instruments by name, with true sector and size; includes cash."""
-        return {data["name"]: _instrument(data) for data in self.known["instruments"]}
+        stored: list[dict[str, Any]] = self.known["instruments"]
+        known: list[dict[str, Any]] = [{**data, "lists": frozenset(data["lists"])} for data in stored]
+        return {data["name"]: Instrument(**data) for data in known}
 
     @cached_property
     def prices(self) -> dict[str, float]:
@@ -92,12 +77,9 @@ class Facts:
         self, values: Mapping[str, float], cash: float, lines: Mapping[str, Instrument], trading: QuarterTrades
     ) -> Book:
         """Return a book from values by security (notionals for futures)."""
-        positions = [Position(lines["CASH"], cash)]
-        for name, value in values.items():
-            future = lines[name].kind in FUTURES
-            positions.append(Position(lines[name], *((0.0, value) if future else (value, 0.0))))
+        securities = [Position.of(lines[name], value) for name, value in values.items()]
         unheld = tuple(line for name, line in lines.items() if name not in values and name != "CASH")
-        return Book(tuple(positions), unheld, trading)
+        return Book((Position(lines["CASH"], cash), *securities), unheld, trading)
 
     @cached_property
     def risk(self) -> Risk:
@@ -167,16 +149,13 @@ class SubmittedAnswer:
             if vendor_row is None:
                 lines[name] = line
                 continue
-            sector: str = self._field(line.issuer, "sector", vendor_row["sector"])
-            shares: float = self._field(line.issuer, "shares_outstanding", vendor_row["shares"])
+            sector: Any = self.replaced.get((line.issuer, "sector"), vendor_row["sector"])
+            shares: Any = self.replaced.get((line.issuer, "shares_outstanding"), vendor_row["shares"])
             attributes = dict(line.attributes)
             if "market_cap" in attributes:
                 attributes["market_cap"] = shares * self._price(line.issuer)
             lines[name] = replace(line, sector=sector, attributes=attributes)
         return lines
-
-    def _field(self, issuer: str, field: str, vendor: Any) -> Any:
-        return self.replaced.get((issuer, field), vendor)
 
     def _price(self, security: str) -> float:
         """Return dollars per unit in the agent's book; the true price if it does not hold the security."""
@@ -193,12 +172,9 @@ class SubmittedAnswer:
         if any(abs(self.values.get(name, 0.0) - truth.get(name, 0.0)) > 1e-7 * nav for name in {*truth, *self.values}):
             return False
         return self.trading == book.trading and all(
-            line.sector == self.facts.lines[name].sector
-            and abs(
-                line.attributes.get("market_cap", 1.0) / self.facts.lines[name].attributes.get("market_cap", 1.0) - 1
-            )
-            < 1e-6
-            for name, line in self.lines.items()
+            line.sector == real.sector
+            and abs(line.attributes.get("market_cap", 1.0) / real.attributes.get("market_cap", 1.0) - 1) < 1e-6
+            for line, real in zip(self.lines.values(), self.facts.lines.values(), strict=True)
         )
 
     @cached_property
@@ -222,17 +198,12 @@ class SubmittedAnswer:
     @cached_property
     def same_rules(self) -> bool:
         """True if the rules equal the true ones."""
-        truth = sorted(map(_key, self.facts.rules))
-        return sorted(map(_key, self.rules)) == truth
+        return sorted(map(_key, self.rules)) == sorted(map(_key, self.facts.rules))
 
     @cached_property
     def trades(self) -> dict[str, float]:
-        found = keyed_numbers(self.answer.get("trades"), "security", "value")
-        return {
-            name: value
-            for name, value in found.items()
-            if name in self.facts.lines and name != "CASH" and value and abs(value) < LARGEST
-        }
+        found, lines = keyed_numbers(self.answer.get("trades"), "security", "value"), {*self.facts.lines} - {"CASH"}
+        return {name: value for name, value in found.items() if name in lines and value and abs(value) < LARGEST}
 
     def names(self, field: str) -> set[str]:
         return {word for item in as_array(self.answer.get(field)) if (word := as_text(item)) is not None}

@@ -17,7 +17,7 @@ from finskillbench.domains.building import permuted
 from finskillbench.panels import Panels
 from finskillbench_desk.committee_case.ledger.custody import DUPLICATE, REPLACED, SPLIT, WHOLE, RecordBuilder
 from finskillbench_desk.committee_case.ledger.lines import AddedLines, draw_market, listed_on
-from finskillbench_desk.committee_case.ledger.nouns import FundLedger, Planted, TrueHoldings
+from finskillbench_desk.committee_case.ledger.records import FundLedger, Planted, TrueHoldings
 from finskillbench_desk.engines.books.figures import EQUITIES
 from finskillbench_desk.engines.guidelines.book import FUTURES
 from finskillbench_desk.market import ListedName as Member
@@ -34,14 +34,12 @@ _THOUSAND = 1000.0
 
 def _stale(ledger: FundLedger, where: str, rng: np.random.Generator) -> tuple[FundLedger, Planted]:
     """Repeat an old close while volume is positive; the secondary source has the current price."""
-    quotes = ledger.quotes[where]
+    quotes, units = ledger.quotes[where], ledger.units(where)
     move = float(rng.uniform(_MOVED, 0.09)) * (1 if rng.random() < 0.5 else -1)
     closes = quotes.closes.copy()
     closes[-REPEATS:] = np.round(closes[-1] / (1 + move), 4)
-    seen = replace(quotes, closes=closes)
-    units = ledger.units(where)
     planted = Planted(STALE, where, True, "price", quotes.secondary_close * units, float(closes[-1]) * units)
-    return ledger.with_quotes(where, seen), planted
+    return ledger.with_quotes(where, closes=closes), planted
 
 
 def suspended(ledger: FundLedger, where: str, rng: np.random.Generator) -> tuple[FundLedger, Planted]:
@@ -53,9 +51,7 @@ def suspended(ledger: FundLedger, where: str, rng: np.random.Generator) -> tuple
     indication = round(float(closes[-1]) * (1 + float(rng.uniform(0.03, 0.09)) * (1 if rng.random() < 0.5 else -1)), 4)
     units = ledger.units(where)
     planted = Planted(STALE, where, False, "price", float(closes[-1]) * units, indication * units)
-    return ledger.with_quotes(
-        where, replace(quotes, closes=closes, volumes=volumes, secondary_close=indication)
-    ), planted
+    return ledger.with_quotes(where, closes=closes, volumes=volumes, secondary_close=indication), planted
 
 
 def _wrong_unit(ledger: FundLedger, where: str, rng: np.random.Generator) -> tuple[FundLedger, Planted]:
@@ -70,10 +66,9 @@ def _wrong_unit(ledger: FundLedger, where: str, rng: np.random.Generator) -> tup
 def other_unit(ledger: FundLedger, where: str, rng: np.random.Generator) -> tuple[FundLedger, Planted]:
     """Label a line quoted in pence as one in pounds in the secondary source; the vendor is right."""
     del rng
-    quotes = ledger.quotes[where]
-    close = float(quotes.closes[-1])
+    close = float(ledger.quotes[where].closes[-1])
     planted = Planted(UNIT, where, False, "price", close * ledger.units(where), close * ledger.fx["GBP"])
-    return ledger.with_quotes(where, replace(quotes, secondary_currency="GBP")), planted
+    return ledger.with_quotes(where, secondary_currency="GBP"), planted
 
 
 def _another(ledger: FundLedger, sector: str, rng: np.random.Generator) -> str:
@@ -85,17 +80,15 @@ def overwritten(ledger: FundLedger, where: str, rng: np.random.Generator) -> tup
     """Change a sector in the vendor's file, but not in the benchmark."""
     right = ledger.benchmark[where][1]
     wrong = _another(ledger, right, rng)
-    row = replace(ledger.listed[where], sector=wrong, sector_before=right, sector_since=_lately(ledger, rng))
-    seen = replace(ledger, listed={**ledger.listed, where: row})
-    return seen, Planted(SECTOR, where, True, "sector", right, wrong)
+    changes = {"sector": wrong, "sector_before": right, "sector_since": _lately(ledger, rng)}
+    return ledger.with_vendor_record(where, **changes), Planted(SECTOR, where, True, "sector", right, wrong)
 
 
 def reclassified(ledger: FundLedger, where: str, rng: np.random.Generator) -> tuple[FundLedger, Planted]:
     """Change a sector in both the vendor's file and the benchmark."""
     right = ledger.benchmark[where][1]
     before = _another(ledger, right, rng)
-    row = replace(ledger.listed[where], sector_before=before, sector_since=_lately(ledger, rng))
-    seen = replace(ledger, listed={**ledger.listed, where: row})
+    seen = ledger.with_vendor_record(where, sector_before=before, sector_since=_lately(ledger, rng))
     return seen, Planted(SECTOR, where, False, "sector", right, before)
 
 
@@ -103,18 +96,18 @@ def miscounted(ledger: FundLedger, where: str, rng: np.random.Generator) -> tupl
     """Divide the vendor's share count by 1000; the last filing disagrees."""
     del rng
     right = ledger.listed[where].shares
-    row = replace(ledger.listed[where], shares=round(right / _THOUSAND), shares_before=right)
-    seen = replace(ledger, listed={**ledger.listed, where: row})
-    return seen, Planted(SHARES, where, True, "shares", right, row.shares)
+    wrong = round(right / _THOUSAND)
+    seen = ledger.with_vendor_record(where, shares=wrong, shares_before=right)
+    return seen, Planted(SHARES, where, True, "shares", right, wrong)
 
 
 def _mended(ledger: FundLedger, where: str, rng: np.random.Generator) -> tuple[FundLedger, Planted]:
     """Multiply the vendor's former share count by 1000, to the count of the last filing."""
     del rng
     right = ledger.listed[where].shares
-    row = replace(ledger.listed[where], shares_before=round(right / _THOUSAND))
-    seen = replace(ledger, listed={**ledger.listed, where: row})
-    return seen, Planted(SHARES, where, False, "shares", right, row.shares_before)
+    before = round(right / _THOUSAND)
+    seen = ledger.with_vendor_record(where, shares_before=before)
+    return seen, Planted(SHARES, where, False, "shares", right, before)
 
 
 def _lately(ledger: FundLedger, rng: np.random.Generator) -> date:
@@ -171,8 +164,7 @@ class MarketDraft:
     """Market with planted quotes and vendor data, before holdings.
 
     `units` are true dollars of one unit at a price of 1, `prices` true dollars of one unit. `wanted` are kinds with
-    True for
-    a trap, False for a control.
+    True for a trap, False for a control.
     """
 
     ledger: FundLedger
@@ -232,13 +224,8 @@ def _roles(ledger: FundLedger, added: AddedLines, planted: int, rng: np.random.G
     first = planted + _PARTS["parents"] + _PARTS["acquirers"] + _PARTS["gone"]
     special, ordinary = names[:first], names[first:]
     ordinary = ordinary[: len(ordinary) - int(_NOT_HELD * len(ordinary))]
-    further = (
-        *added.classes,
-        *added.london,
-        *added.foreign[: -len(added.foreign) // 4],
-        *added.bonds,
-        *added.funds[:-1],
-    )
+    foreign, funds = added.foreign[: -len(added.foreign) // 4], added.funds[:-1]
+    further = (*added.classes, *added.london, *foreign, *added.bonds, *funds)
     gone = special[-_PARTS["gone"] :]
     dealt = permuted([*ordinary, *further], rng)
     playing = ("bought", "sold", "new", "executed", "tomorrow")
@@ -294,8 +281,8 @@ def write_records(
             planted.append(records.doubled(where, same=trap))
         elif kind == REPLACED:
             planted.append(records.replaced(where, size, both_count=not trap))
-    _orders(records, draft, quantities, rng)
-    _events(records, draft, quantities, rng)
+    _orders(records, draft, quantities)
+    _events(records, draft, quantities)
     ledger, true_cash = records.finished(cash)
     held = {name: units for name, units in quantities.items() if units}
     # Acquired lines keep their last price before delisting.
@@ -304,11 +291,10 @@ def write_records(
     return CommitteeWorld(ledger, added, holdings, tuple(planted))
 
 
-def _orders(
-    records: RecordBuilder, draft: MarketDraft, quantities: Mapping[str, float], rng: np.random.Generator
-) -> None:
+def _orders(records: RecordBuilder, draft: MarketDraft, quantities: Mapping[str, float]) -> None:
     """Write pending orders (some in two lines), settled ones, and orders of a later day."""
-    roles, value = draft.roles, _value(draft, quantities)
+    roles, rng, futures = draft.roles, records.rng, draft.added.futures
+    value = math.fsum(units * draft.prices[name] for name, units in quantities.items() if name not in futures)
 
     def part(name: str) -> float:
         return float(max(np.round(quantities[name] * float(rng.uniform(0.05, 0.3))), 1.0))
@@ -329,11 +315,9 @@ def _orders(
         records.order(name, part(name) * float(rng.choice([-1, 1])), -int(rng.integers(1, 4)), settles=2)
 
 
-def _events(
-    records: RecordBuilder, draft: MarketDraft, quantities: Mapping[str, float], rng: np.random.Generator
-) -> None:
+def _events(records: RecordBuilder, draft: MarketDraft, quantities: Mapping[str, float]) -> None:
     """Write corporate actions: booked, not yet booked, and of a later day."""
-    roles, added = draft.roles, draft.added
+    roles, added, rng = draft.roles, draft.added, records.rng
     for place, (parent, child) in enumerate(zip(roles.parents, added.children, strict=True)):
         ratio = round(quantities[child] / quantities[parent], 4)
         records.spin_off(parent, child, ratio, booked=place < _BOOKED)
@@ -346,9 +330,3 @@ def _events(
     for count, happens in ((_UNPAID, records.dividend), (_PAID, records.paid), (_ANNOUNCED, records.announced)):
         for _ in range(int(share * count)):
             happens(next(paying))
-
-
-def _value(draft: MarketDraft, quantities: Mapping[str, float]) -> float:
-    return math.fsum(
-        units * draft.prices[name] for name, units in quantities.items() if name not in draft.added.futures
-    )

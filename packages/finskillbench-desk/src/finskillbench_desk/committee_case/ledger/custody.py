@@ -14,7 +14,7 @@ from datetime import date, timedelta
 import numpy as np
 
 from finskillbench.domains.building import permuted
-from finskillbench_desk.committee_case.ledger.nouns import (
+from finskillbench_desk.committee_case.ledger.records import (
     ActionType,
     BlotterOrder,
     CorporateAction,
@@ -142,7 +142,7 @@ class RecordBuilder:
         quotes = self.ledger.quotes[target]
         closes, volumes = quotes.closes.copy(), quotes.volumes.copy()
         closes[-1 - back :], volumes[-1 - back :] = closes[-2 - back], 0.0  # delisted
-        self.ledger = self.ledger.with_quotes(target, replace(quotes, closes=closes, volumes=volumes))
+        self.ledger = self.ledger.with_quotes(target, closes=closes, volumes=volumes)
         if booked:
             self.events[-1] = replace(found, pay_date=self.day(0))
             return
@@ -154,10 +154,9 @@ class RecordBuilder:
         """Add a split 6 to 11 sessions ago; unit costs of earlier lots show whether it is booked."""
         back, ratio = int(self.rng.integers(6, 12)), float(self.rng.choice(_SPLITS))
         self.event(ActionType.SPLIT, security, back, ratio=ratio)
-        quotes = self.ledger.quotes[security]
-        closes = quotes.closes.copy()
+        closes = self.ledger.quotes[security].closes.copy()
         closes[: len(closes) - 1 - back] = np.round(closes[: len(closes) - 1 - back] * ratio, 4)
-        self.ledger = self.ledger.with_quotes(security, replace(quotes, closes=closes))
+        self.ledger = self.ledger.with_quotes(security, closes=closes)
         right = self.settled[security]
         factor = 1.0 if booked else 1.0 / ratio
         for part in self._parts(right, WHOLE / 10, OF_SPLIT):

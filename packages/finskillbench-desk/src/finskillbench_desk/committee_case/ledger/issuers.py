@@ -12,7 +12,7 @@ import polars as pl
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import permuted
 from finskillbench.panels import Panels
-from finskillbench_desk.committee_case.ledger.nouns import IssuerFiling
+from finskillbench_desk.committee_case.ledger.records import IssuerFiling
 from finskillbench_desk.market import ListedName as Member
 
 SESSIONS = 40
@@ -54,10 +54,9 @@ def draw_issuers(
     symbols = panels.symbols_at(as_of)
     names = sorted(permuted(symbols, rng)[:wanted])
     sessions, closes, volumes = _history(panels, as_of, names)
-    counts = _shares(panels, as_of)
-    sizes = _sizes(
-        panels, as_of, {name: counts[name] * float(path[-1]) for name, path in zip(names, closes, strict=True)}
-    )
+    listed = panels.benchmark_weights.filter(pl.col("date") == as_of)
+    counts: dict[str, float] = dict(listed.select("symbol", "shares").iter_rows())
+    sizes = _sizes(listed, {name: counts[name] * float(path[-1]) for name, path in zip(names, closes, strict=True)})
     model = _model(panels, as_of, names)
     betas = dict(zip(symbols, panels.exposures(as_of)[:, 0].tolist(), strict=True))
     known = [
@@ -69,7 +68,7 @@ def draw_issuers(
     made = [_made(member, known, rng) for member in sorted(chosen, key=lambda one: one.symbol)]
     filings = _filings(panels, as_of, names)
     filed = {filing.issuer for filing in filings}
-    filings += [cover for cover in _covers(panels, as_of) if cover.issuer in names and cover.issuer not in filed]
+    filings += [cover for cover in _covers(listed) if cover.issuer in names and cover.issuer not in filed]
     filings += [filing for one in made for filing in quarterly(one.name, one.shares, one.size, as_of, rng)]
     return sessions, sorted([*known, *made], key=lambda one: one.name), filings
 
@@ -116,43 +115,31 @@ def _model(panels: Panels, as_of: date, names: Sequence[str]) -> dict[str, tuple
     signs = np.where(factors.sum(axis=0) < 0, -1.0, 1.0)  # the sign of an eigenvector is arbitrary
     factors = np.round(factors * signs, _DIGITS)
     rest = np.maximum(np.diag(covariance) - (factors**2).sum(axis=1), 1e-3)
-    return {
-        name: (tuple(row), round(specific, _DIGITS))
-        for name, row, specific in zip(names, factors.tolist(), rest.tolist(), strict=True)
-    }
+    rows = zip(names, factors.tolist(), rest.tolist(), strict=True)
+    return {name: (tuple(row), round(specific, _DIGITS)) for name, row, specific in rows}
 
 
 def _history(panels: Panels, as_of: date, names: Sequence[str]) -> tuple[tuple[date, ...], list[Floats], list[Floats]]:
     columns = [f"{field}:{name}" for field in ("close", "volume") for name in names]
     window = panels.prices.filter(pl.col("date") <= as_of).tail(SESSIONS).select("date", *columns)
-    arrays: list[Floats] = [
-        window[column].cast(pl.Float64).fill_null(strategy="forward").to_numpy().astype(np.float64)
-        for column in columns
-    ]
+    filled = [window[column].cast(pl.Float64).fill_null(strategy="forward") for column in columns]
+    arrays: list[Floats] = [column.to_numpy().astype(np.float64) for column in filled]
     volumes: list[Floats] = [np.asarray(np.round(one), dtype=np.float64) for one in arrays[len(names) :]]
     return tuple(window["date"].to_list()), arrays[: len(names)], volumes
 
 
-def _sizes(panels: Panels, as_of: date, worth: Mapping[str, float]) -> dict[str, float]:
+def _sizes(listed: pl.DataFrame, worth: Mapping[str, float]) -> dict[str, float]:
     """Scale market capitalisations to the median value of the issuers' shares."""
-    frame = panels.benchmark_weights.filter(pl.col("date") == as_of)
-    sizes: dict[str, float] = dict(frame.select("symbol", "market_cap_usd").iter_rows())
+    sizes: dict[str, float] = dict(listed.select("symbol", "market_cap_usd").iter_rows())
     scale = float(np.median([worth[name] / sizes[name] for name in worth]))
     return {name: scale * sizes[name] for name in worth}
 
 
-def _shares(panels: Panels, as_of: date) -> dict[str, float]:
-    frame = panels.benchmark_weights.filter(pl.col("date") == as_of)
-    return dict(frame.select("symbol", "shares").iter_rows())
-
-
-def _covers(panels: Panels, as_of: date) -> list[IssuerFiling]:
+def _covers(listed: pl.DataFrame) -> list[IssuerFiling]:
     """Return the last known share counts as filings, for issuers without collected statements."""
-    frame = panels.benchmark_weights.filter(pl.col("date") == as_of).drop_nulls(
-        ["shares", "shares_as_of", "shares_known"]
-    )
-    columns = frame.select("symbol", "shares_as_of", "shares_known", "shares").iter_rows()
-    return [IssuerFiling(name, "cover", day, known, float(shares)) for name, day, known, shares in columns]
+    known = ["shares_as_of", "shares_known", "shares"]
+    covers = listed.select("symbol", *known).drop_nulls(known)
+    return [IssuerFiling(name, "cover", day, known, float(shares)) for name, day, known, shares in covers.iter_rows()]
 
 
 def _filings(panels: Panels, as_of: date, issuers: list[str]) -> list[IssuerFiling]:

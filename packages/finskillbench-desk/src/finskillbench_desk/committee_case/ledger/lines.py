@@ -13,14 +13,15 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.building import permuted
 from finskillbench.panels import Panels
 from finskillbench_desk.committee_case.documents.vocabulary import COUNTRIES, CURRENCIES, SUB_SECTORS
-from finskillbench_desk.committee_case.ledger.issuers import SESSIONS, Issuer, draw_issuers, quarterly
-from finskillbench_desk.committee_case.ledger.nouns import (
+from finskillbench_desk.committee_case.ledger.issuers import SESSIONS, draw_issuers, quarterly
+from finskillbench_desk.committee_case.ledger.records import (
     CaseSecurity,
     FundLedger,
     IssuerRiskModel,
     Quotes,
     VendorRecord,
 )
+from finskillbench_desk.engines.guidelines.book import Kind
 from finskillbench_desk.market import ListedName as Member
 
 FOREIGN = 20
@@ -107,13 +108,11 @@ def ordinary(issuer: str, sector: str, adv: float, beta: float, rng: np.random.G
 
 def _another(name: str, first: CaseSecurity, rng: np.random.Generator) -> CaseSecurity:
     """Return a further line of an issuer: a class, a preferred share, or a depositary receipt quoted in pence."""
-    kind, currency = ("receipt", "GBX") if name.endswith(":L") else ("share", "USD")
-    if name.endswith(":P"):
-        kind = "preferred"
+    kinds: dict[str, tuple[Kind, str]] = {"L": ("receipt", "GBX"), "P": ("preferred", "USD"), "B": ("share", "USD")}
+    kind, currency = kinds[name[-1]]
     adv = None if first.adv is None else _round(first.adv * float(rng.uniform(0.05, 0.3)))
-    return CaseSecurity(
-        name, kind, first.issuer, currency, 1.0, cost(rng, 6, 14), "US", first.sub_sector, (), adv, beta=first.beta
-    )
+    charge, sub_sector = cost(rng, 6, 14), first.sub_sector
+    return CaseSecurity(name, kind, first.issuer, currency, 1.0, charge, "US", sub_sector, (), adv, beta=first.beta)
 
 
 def invented(company: _Company, rng: np.random.Generator) -> tuple[CaseSecurity, float]:
@@ -122,21 +121,10 @@ def invented(company: _Company, rng: np.random.Generator) -> tuple[CaseSecurity,
     receipt = (local == "USD" and company.country != "US") or (bool(rng.integers(2)) and company.country != "US")
     currency = "USD" if receipt or local not in _CURRENCIES else local
     level = _LEVELS.get(currency, 50.0) * float(rng.uniform(0.4, 2.0))
-    adv = _round(float(rng.uniform(8e6, 9e7)))
-    beta = round(float(rng.uniform(0.6, 1.5)), 2)
-    line = CaseSecurity(
-        company.issuer,
-        "receipt" if receipt else "share",
-        company.issuer,
-        currency,
-        1.0,
-        cost(rng, 8, 20),
-        company.country,
-        company.sub_sector,
-        adv=adv,
-        beta=beta,
-    )
-    return line, level
+    adv, beta = _round(float(rng.uniform(8e6, 9e7))), round(float(rng.uniform(0.6, 1.5)), 2)
+    kind, name, charge = "receipt" if receipt else "share", company.issuer, cost(rng, 8, 20)
+    place = (company.country, company.sub_sector)
+    return CaseSecurity(name, kind, name, currency, 1.0, charge, *place, adv=adv, beta=beta), level
 
 
 def bond(name: str, sub_sectors: Mapping[str, str], rng: np.random.Generator) -> CaseSecurity:
@@ -146,16 +134,9 @@ def bond(name: str, sub_sectors: Mapping[str, str], rng: np.random.Generator) ->
     issuer = name.split(":")[0]
     kind = "convertible" if name.endswith(":C") else "corporate_bond"
     maturity, rating = round(float(rng.uniform(1.5, 14)), 1), int(rng.integers(4, 13))
+    charge, sub_sector = cost(rng, 15, 35), sub_sectors[issuer]
     return CaseSecurity(
-        name,
-        kind,
-        issuer,
-        "USD",
-        0.01,
-        cost(rng, 15, 35),
-        sub_sector=sub_sectors[issuer],
-        rating=rating,
-        maturity=maturity,
+        name, kind, issuer, "USD", 0.01, charge, sub_sector=sub_sector, rating=rating, maturity=maturity
     )
 
 
@@ -201,9 +182,8 @@ def draw_market(
         adv = float(f"{float(np.mean(one.closes[-21:] * one.volumes[-21:])):.4g}")
         market.add(ordinary(one.name, one.sector, adv, one.beta, rng), one.closes, one.volumes)
     for name in (*added.classes, *added.london):
-        market.another(
-            name, float(rng.uniform(0.94, 1.06)) if name in added.classes else float(rng.uniform(0.985, 1.015))
-        )
+        bounds = (0.94, 1.06) if name in added.classes else (0.985, 1.015)
+        market.another(name, float(rng.uniform(*bounds)))
     made = _companies(added, rng)
     for company in made.values():
         line, level = invented(company, rng)
@@ -222,29 +202,14 @@ def draw_market(
     path = market.basket(whole) * float(rng.uniform(2400, 5200))
     market.add(CaseSecurity(index, "equity_future", "", "USD", 50.0, 1.0), path, market.turnover())
     market.add(CaseSecurity(rate, "bond_future", "", "USD", 1000.0, 1.0), market.walk(118.0, 0.003), market.turnover())
-    filings += [
-        filing for one in made.values() for filing in quarterly(one.issuer, one.shares, one.shares * 40, as_of, rng)
-    ]
+    for one in made.values():
+        filings += quarterly(one.issuer, one.shares, one.shares * 40, as_of, rng)
     sectors = {one.name: one.sector for one in issuers} | {name: one.sector for name, one in made.items()}
     shares = {one.name: one.shares for one in issuers} | {filing.issuer: filing.shares for filing in filings}
     listed = {name: _listed(sector, shares[name], sessions, rng) for name, sector in sectors.items()}
-    ledger = FundLedger(
-        as_of,
-        sessions,
-        market.fx,
-        market.securities,
-        market.quotes,
-        listed,
-        benchmark,
-        constituents,
-        tuple(filings),
-        _model(issuers),
-    )
-    return ledger, added
-
-
-def _model(issuers: Sequence[Issuer]) -> IssuerRiskModel:
-    return IssuerRiskModel({one.name: one.loadings for one in issuers}, {one.name: one.specific for one in issuers})
+    model = IssuerRiskModel({one.name: one.loadings for one in issuers}, {one.name: one.specific for one in issuers})
+    quoted = (market.fx, market.securities, market.quotes)
+    return FundLedger(as_of, sessions, *quoted, listed, benchmark, constituents, tuple(filings), model), added
 
 
 class _Market:
@@ -256,9 +221,8 @@ class _Market:
     def add(self, security: CaseSecurity, closes: Floats, volumes: Floats | None = None) -> None:
         """Quote a security; without `volumes` it is not exchange traded."""
         rounded, rng = np.round(closes, 4), self.rng
-        secondary_close = round(
-            float(rounded[-1]) * (1 + float(rng.uniform(0.3, 1.0) * rng.choice([-1, 1])) * NOISE), 4
-        )
+        noise = float(rng.uniform(0.3, 1.0) * rng.choice([-1, 1])) * NOISE
+        secondary_close = round(float(rounded[-1]) * (1 + noise), 4)
         traded = np.zeros(SESSIONS) if volumes is None else volumes
         self.securities[security.security] = security
         self.quotes[security.security] = Quotes(rounded, traded, secondary_close, security.currency)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -36,9 +38,8 @@ def _conditions(rules: Iterable[Rule]) -> Iterator[Among | Range]:
 
 def named_values(rules: Sequence[Rule], label: str) -> list[str]:
     """Return the values of a label that the rules name, sorted."""
-    return sorted(
-        {w for leaf in _conditions(rules) if isinstance(leaf, Among) and leaf.label == label for w in leaf.labels}
-    )
+    leaves = [leaf for leaf in _conditions(rules) if isinstance(leaf, Among) and leaf.label == label]
+    return sorted({word for leaf in leaves for word in leaf.labels})
 
 
 def thresholds(rules: Sequence[Rule], attribute: str) -> list[float]:
@@ -89,77 +90,35 @@ def _shares(rules: Sequence[Rule], vocabulary: Vocabulary, rng: np.random.Genera
             "beta": round(float(rng.uniform(0.2, 2.4)), 2),
         }
         lists = {name for name, odds in (("Restricted List", 0.12), ("Unlisted", 0.1)) if rng.random() < odds}
-        out.append(
-            Instrument(
-                issuer,
-                "share",
-                issuer,
-                vocabulary.sub_sectors[sub],
-                sub,
-                country,
-                CURRENCIES.get(country, "USD"),
-                frozenset(lists),
-                round(float(weights[i]), 3),
-                attributes,
-            )
-        )
+        place = (vocabulary.sub_sectors[sub], sub, country, CURRENCIES.get(country, "USD"))
+        weight = round(float(weights[i]), 3)
+        out.append(Instrument(issuer, "share", issuer, *place, frozenset(lists), weight, attributes))
     return out
 
 
-_LINES: tuple[tuple[str, Kind, int], ...] = (
-    (".B", "share", 8),
-    (".R", "receipt", 9),
-    (".P", "preferred", 9),
-    (".C", "convertible", 8),
-)
+_Lines: TypeAlias = tuple[tuple[str, Kind, int], ...]
+_LINES: _Lines = ((".B", "share", 8), (".R", "receipt", 9), (".P", "preferred", 9), (".C", "convertible", 8))
 
 
 def _further_lines(shares: Sequence[Instrument], rng: np.random.Generator) -> Iterator[Instrument]:
     for suffix, kind, count in _LINES:
         for i in sorted(rng.choice(len(shares), count, replace=False)):
             share = shares[int(i)]
-            currency = "USD" if kind == "receipt" else share.currency
-            yield Instrument(
-                f"{share.issuer}{suffix}",
-                kind,
-                share.issuer,
-                share.sector,
-                share.sub_sector,
-                share.country,
-                currency,
-                share.lists,
-                0.0,
-                {**share.attributes, "adv": round(share.attributes["adv"] * rng.uniform(0.1, 0.6), -3)},
-            )
+            attributes = {**share.attributes, "adv": round(share.attributes["adv"] * rng.uniform(0.1, 0.6), -3)}
+            line = replace(share, name=f"{share.issuer}{suffix}", kind=kind, benchmark=0.0, attributes=attributes)
+            yield replace(line, currency="USD") if kind == "receipt" else line
 
 
 def _bonds(rules: Sequence[Rule], shares: Sequence[Instrument], rng: np.random.Generator) -> Iterator[Instrument]:
     """Yield company and government bonds with ratings and maturities on both sides of the rules' thresholds."""
-    notches = sorted(
-        {int(cut) + step for cut in thresholds(rules, "rating") for step in (0, 1)} | {2, 5, 8, 10, 11, 14}
-    )
-    years = sorted(
-        {cut * factor for cut in thresholds(rules, "maturity") for factor in (0.9, 1.1)} | {0.5, 3.0, 8.0, 20.0}
-    )
+    ratings, maturities = thresholds(rules, "rating"), thresholds(rules, "maturity")
+    notches = sorted({int(cut) + step for cut in ratings for step in (0, 1)} | {2, 5, 8, 10, 11, 14})
+    years = sorted({cut * factor for cut in maturities for factor in (0.9, 1.1)} | {0.5, 3.0, 8.0, 20.0})
     for j, i in enumerate(sorted(rng.choice(len(shares), 12, replace=False))):
         share = shares[int(i)]
-        attributes = {
-            "rating": float(notches[j % len(notches)]),
-            "maturity": round(years[(j * 3) % len(years)], 2),
-            "adv": 2e6,
-        }
-        yield Instrument(
-            f"{share.issuer}.N",
-            "corporate_bond",
-            share.issuer,
-            share.sector,
-            share.sub_sector,
-            share.country,
-            share.currency,
-            share.lists,
-            0.0,
-            attributes,
-        )
+        rating, maturity = float(notches[j % len(notches)]), round(years[(j * 3) % len(years)], 2)
+        attributes = {"rating": rating, "maturity": maturity, "adv": 2e6}
+        yield replace(share, name=f"{share.issuer}.N", kind="corporate_bond", benchmark=0.0, attributes=attributes)
     for j, maturity in enumerate(years):
         country = ("US", "DE", "BR", "JP")[j % 4]
         attributes = {"rating": float(notches[(j * 5 + 1) % len(notches)]), "maturity": round(maturity, 2), "adv": 5e7}
@@ -173,25 +132,18 @@ def _funds(shares: Sequence[Instrument], rng: np.random.Generator) -> Iterator[I
     for j in range(5):
         inside = rng.choice(len(shares), 6, replace=False)
         parts = rng.dirichlet(np.ones(6)) * rng.uniform(0.7, 1.0)
-        holdings: Mapping[str, float] = {
-            shares[int(i)].name: round(float(part), 4) for i, part in zip(inside, parts, strict=True)
-        }
+        holdings = {shares[int(i)].name: round(float(part), 4) for i, part in zip(inside, parts, strict=True)}
         lists = frozenset(("Affiliated Funds",)) if j % 2 else frozenset[str]()
         name = f"FUND{j}"
         yield Instrument(name, "fund", name, "", "", "US", ("USD", "EUR")[j % 2], lists, 0.0, {"adv": 1e7}, holdings)
 
 
 def _futures() -> Iterator[Instrument]:
-    kinds: tuple[tuple[str, Kind, str], ...] = (
-        ("EQF1", "equity_future", "USD"),
-        ("EQF2", "equity_future", "EUR"),
-        ("BDF1", "bond_future", "USD"),
-    )
-    for name, kind, currency in kinds:
-        yield Instrument(name, kind, currency=currency)
+    yield Instrument("EQF1", "equity_future", currency="USD")
+    yield Instrument("EQF2", "equity_future", currency="EUR")
+    yield Instrument("BDF1", "bond_future", currency="USD")
 
 
 def _cash() -> Iterator[Instrument]:
     for currency, bank in (("USD", 0), ("USD", 1), ("EUR", 0), ("EUR", 2), ("JPY", 1)):
-        issuer = _BANKS[bank]
-        yield Instrument(f"CASH{currency}{bank}", "cash", issuer, currency=currency)
+        yield Instrument(f"CASH{currency}{bank}", "cash", _BANKS[bank], currency=currency)

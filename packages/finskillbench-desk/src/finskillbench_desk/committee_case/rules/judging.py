@@ -115,18 +115,11 @@ def judge_rules(submitted: object, hidden: Mapping[str, Any], *, probed: bool = 
     """Score submitted coded rules of any JSON; `probed` draws probes even for rules equal to the true ones."""
     rules, problems = parse_rules(submitted)
     theirs, clauses = by_clause(rules), clauses_of(hidden)
-    same = {
-        clause
-        for clause, true_rules in clauses.rules.items()
-        if not probed and _canonical(theirs.get(clause, ())) == _canonical(true_rules)
-    }
-    earned = {
-        clause: 1.0 if clause in same else clause_score(theirs.get(clause, ()), clauses, clause)
-        for clause in clauses.rules
-    }
-    phantoms = tuple(
-        number for number in theirs if number not in earned and _exceeded_anywhere(theirs[number], clauses)
-    )
+    stated = {clause: theirs.get(clause, ()) for clause in clauses.rules}
+    same = {name for name, true in clauses.rules.items() if not probed and _canonical(stated[name]) == _canonical(true)}
+    earned = {name: 1.0 if name in same else clause_score(stated[name], clauses, name) for name in clauses.rules}
+    invented = [number for number in theirs if number not in earned]
+    phantoms = tuple(number for number in invented if _exceeded_anywhere(theirs[number], clauses))
     value = math.fsum(earned.values()) / (len(earned) + len(phantoms))
     traps: dict[str, Verdict] = {
         name: _verdict(theirs, {clause: parse_rules(stored)[0] for clause, stored in changed}, clauses, same)
@@ -169,8 +162,7 @@ def _true_states(probes: Probes) -> Integers:
 
 def _exceeded_anywhere(rules: Sequence[Rule], clauses: Clauses) -> bool:
     """Return True if the rules flag any of a few probes of each clause."""
-    for clause in clauses.rules:
-        probes = clauses.probes(clause)
+    for probes in map(clauses.probes, clauses.rules):
         if _states(rules, probes)[:: max(len(probes.exceeds) // _PHANTOM_PROBES, 1)].any():
             return True
     return False

@@ -13,15 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from finskillbench.arrays import Booleans, Floats, Integers
+from finskillbench_desk.engines.guidelines import evaluation
 from finskillbench_desk.engines.guidelines.book import Books, InstrumentUniverse, stack_books
-from finskillbench_desk.engines.guidelines.evaluation import (
-    distance,
-    distances_along,
-    exceeded,
-    matches,
-    measure_rule,
-    scope,
-)
+from finskillbench_desk.engines.guidelines.evaluation import exceeded, matches, measure_rule, scope
 from finskillbench_desk.engines.guidelines.language import Every, Not, Rule
 
 PROBES = 256
@@ -59,9 +53,8 @@ def clause_probes(rules: Sequence[Rule], pool: Books, rng: np.random.Generator, 
     books = stack_books(pool.universe, [books for books, _, _ in found])
     fires = np.any([exceeded(rule, books) for rule in rules], axis=0)
     boundary = np.concatenate([2 * i + side for i, (_, _, side) in enumerate(found)])
-    return Probes(
-        rules[0].clause, rules[0].effect, books, boundary, np.concatenate([near for _, near, _ in found]), fires
-    )
+    near = np.concatenate([near for _, near, _ in found])
+    return Probes(rules[0].clause, rules[0].effect, books, boundary, near, fires)
 
 
 def boundary_probes(
@@ -106,23 +99,21 @@ def _quota(size: int, shares: tuple[int, int, int]) -> dict[tuple[int, bool], in
 
 def _sides(atom: Rule, case: int, count: int) -> Integers:
     """Return sides of `count` books that keep the limit (case 0), exceed it by a purchase (1), or without one (2)."""
-    split = np.arange(count) % 2
-    if atom.when == "purchase":
-        return (np.zeros(count, dtype=np.intp), split, np.ones(count, dtype=np.intp))[case]
-    return (split, np.zeros(count, dtype=np.intp), np.ones(count, dtype=np.intp))[case]
+    if case == 2:
+        return np.ones(count, dtype=np.intp)
+    split = (case == 1) == (atom.when == "purchase")
+    return np.arange(count) % 2 if split else np.zeros(count, dtype=np.intp)
 
 
 def _taken(books: Books, rows: Integers) -> Books:
-    values: Floats = np.take(books.values, rows, axis=0)
-    notionals: Floats = np.take(books.notionals, rows, axis=0)
-    bought: Booleans = np.take(books.bought, rows, axis=0)
-    trading: Floats = np.take(books.trading, rows, axis=0)
-    return Books(books.universe, values, notionals, bought, trading)
+    values, notionals, trading = (
+        np.take(part, rows, axis=0) for part in (books.values, books.notionals, books.trading)
+    )
+    return Books(books.universe, values, notionals, np.take(books.bought, rows, axis=0), trading)
 
 
 def _cents(amounts: Floats) -> Floats:
-    out: Floats = np.rint(amounts * 100) / 100
-    return out
+    return np.rint(amounts * 100) / 100
 
 
 def random_books(universe: InstrumentUniverse, rng: np.random.Generator, count: int) -> Books:
@@ -154,9 +145,8 @@ def _at_distance(
     drawn = _taken(pool, rng.integers(len(pool.values), size=count))
     base = _within_limits(rule, _like_benchmark(atom, drawn, rng))
     base = _planted(rule, atom, base, rng)
-    margin = np.where(
-        close, rng.uniform(LEAST, NEAR * 0.98, count), rng.uniform(NEAR * 1.1, _NARROW.get(atom.measure, FAR), count)
-    )
+    little = rng.uniform(LEAST, NEAR * 0.98, count)
+    margin = np.where(close, little, rng.uniform(NEAR * 1.1, _NARROW.get(atom.measure, FAR), count))
     if atom.measure == "count":
         books = _of_number(atom, base, rng, outside, close)
     elif atom.limit.terms[0].plus == 0 and not atom.limit.relative:
@@ -166,7 +156,7 @@ def _at_distance(
     books = _marked(atom, books, rng, wanted)
     right: Booleans = np.equal(exceeded(replace(rule, when="always"), books), outside)
     if atom.limit.terms[0].plus and atom.measure != "count":
-        right &= np.equal(np.abs(distance(atom, books)) <= NEAR, close)
+        right &= np.equal(np.abs(evaluation.distance(atom, books)) <= NEAR, close)
     right &= exceeded(replace(atom, when="always"), books) == outside
     right &= exceeded(replace(rule, when="purchase"), books) == (wanted == 1)
     return books, right
@@ -207,11 +197,10 @@ def _planted(rule: Rule, atom: Rule, books: Books, rng: np.random.Generator) -> 
     """Move exempted holdings of most books beyond the general limit but within their own: no breach."""
     out = books
     for i, exception in enumerate(rule.exceptions):
-        exception_limit = exception.limit or replace(
-            rule.limit, terms=(replace(rule.limit.terms[0], plus=2 * rule.limit.terms[0].plus),)
-        )
+        first = rule.limit.terms[0]
+        limit = exception.limit or replace(rule.limit, terms=(replace(first, plus=2 * first.plus),))
         of = Every((rule.of, exception.of, *(Not(each.of) for each in rule.exceptions[:i])))
-        seen = replace(rule, of=of, limit=exception_limit, exceptions=())
+        seen = replace(rule, of=of, limit=limit, exceptions=())
         if seen.of == atom.of:
             continue
         raised = _scaled(seen, out, rng, -rng.uniform(0.02, 0.12, len(out.values)))
@@ -294,7 +283,7 @@ def _scaled(atom: Rule, base: Books, rng: np.random.Generator, margin: Floats) -
         fixed = replace(fixed, trading=still)
     else:
         moving = replace(moving, trading=still)
-    scale = _root(distances_along(atom, fixed, moving), margin, rng)[:, None]
+    scale = _root(evaluation.distances_along(atom, fixed, moving), margin, rng)[:, None]
     values, notionals = fixed.values + scale * moving.values, fixed.notionals + scale * moving.notionals
     trading = fixed.trading + scale * moving.trading
     return replace(start, values=_cents(values), notionals=_cents(notionals), trading=trading)
@@ -356,14 +345,10 @@ def _meets(marks: Booleans, members: Booleans) -> Booleans:
 
 def _with_or_without(atom: Rule, base: Books, rng: np.random.Generator, outside: Booleans) -> Books:
     """Return books that hold some of the forbidden instruments where `outside`, else none."""
-    chosen = matches(atom.of, base.universe)
-    sign = -1.0 if atom.measure == "short" else 1.0
-    if atom.measure == "short":
-        values = np.where(chosen, np.abs(base.values), base.values)
-    else:
-        values = np.where(chosen, 0.0, base.values)
+    chosen, short = matches(atom.of, base.universe), atom.measure == "short"
+    values = np.where(chosen, np.abs(base.values) if short else 0.0, base.values)
     able: list[int] = np.flatnonzero(chosen).tolist()
     for i in np.flatnonzero(outside):
         for at in rng.permutation(len(able))[: int(rng.integers(1, 3))]:
-            values[i, able[int(at)]] = sign * rng.lognormal(13.0, 1.0)
+            values[i, able[int(at)]] = (-1.0 if short else 1.0) * rng.lognormal(13.0, 1.0)
     return replace(base, values=values)

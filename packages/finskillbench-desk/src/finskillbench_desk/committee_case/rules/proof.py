@@ -9,7 +9,7 @@ from finskillbench.scoring.values import as_array, as_object, json_equal
 from finskillbench_desk.committee_case.documents.reader.misread import Misread
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 from finskillbench_desk.committee_case.judging.agent_documents import Facts
-from finskillbench_desk.committee_case.rederive.withheld import CLOSE, same
+from finskillbench_desk.committee_case.rederive.verification import CLOSE, same
 from finskillbench_desk.committee_case.rules.judging import judge_rules
 from finskillbench_desk.engines.guidelines.language import Rule, rule_json
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
@@ -20,10 +20,7 @@ def coding_checks(facts: Facts, read: Sequence[Rule], misreadings: Misread, voca
     hidden = as_object(facts.known["coding"])
     entries = {name: as_array(stored) for name, stored in as_object(hidden["misread"]).items()}
     stated = {name: {clause: _plain(rules) for clause, rules in stored} for name, stored in entries.items()}
-    again = {
-        name: {clause: _forms(rules) for clause, rules in misread_rules.items()}
-        for name, misread_rules in misreadings.items()
-    }
+    again = {name: {clause: _forms(rules) for clause, rules in wrong.items()} for name, wrong in misreadings.items()}
     in_order = all([clause for clause, _ in stored] == list(again.get(name, ())) for name, stored in entries.items())
     issuers = sorted(line.issuer for line in facts.lines.values() if line.benchmark)
     return {
@@ -48,7 +45,5 @@ def _plain(stored: object) -> list[Any]:
 
 def _forms(rules: Sequence[Rule]) -> list[Any]:
     """Return rules as JSON; exceptions without a limit move into the filter if no exception has one."""
-    return [
-        rule_json(rule if any(each.limit is not None for each in rule.exceptions) else rule.atoms()[0])
-        for rule in rules
-    ]
+    limited = [any(each.limit is not None for each in rule.exceptions) for rule in rules]
+    return [rule_json(rule if kept else rule.atoms()[0]) for rule, kept in zip(rules, limited, strict=True)]

@@ -20,17 +20,8 @@ from finskillbench_desk.engines.books.papers import (
     stated,
 )
 
-TABLES = (
-    "custodian",
-    "trades",
-    "corporate_actions",
-    "prices",
-    "second_source",
-    "reference",
-    "benchmark",
-    "constituents",
-    "filings",
-)
+_RECORDS = ("custodian", "trades", "corporate_actions")
+TABLES = (*_RECORDS, "prices", "second_source", "reference", "benchmark", "constituents", "filings")
 _FILTERS = ("where", "without", "until", "after")
 MOST = 250
 """Largest number of entries in an answer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
@@ -13,18 +13,8 @@ from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench.errors import InputError
 from finskillbench.sums import exact_sum
 
-Kind: TypeAlias = Literal[
-    "share",
-    "preferred",
-    "receipt",
-    "convertible",
-    "corporate_bond",
-    "government_bond",
-    "fund",
-    "equity_future",
-    "bond_future",
-    "cash",
-]
+_Security: TypeAlias = Literal["share", "preferred", "receipt", "convertible", "corporate_bond", "government_bond"]
+Kind: TypeAlias = Literal[_Security, "fund", "equity_future", "bond_future", "cash"]
 """Kinds of instrument; a `receipt` is a depositary receipt of the issuer of the underlying shares."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 FUTURES: frozenset[Kind] = frozenset(("equity_future", "bond_future"))
@@ -69,6 +59,11 @@ class Position:
     value: float
     notional: float = 0.0
     bought: bool = False
+
+    @classmethod
+    def of(cls, instrument: Instrument, amount: float) -> Self:
+        """Return the position of an amount, which is the notional of a future."""
+        return cls(instrument, 0.0, amount) if instrument.kind in FUTURES else cls(instrument, amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +134,8 @@ class InstrumentUniverse:
         """Return (n,) values of one of `ATTRIBUTES`, NaN where absent."""
         key = ("attribute", name)
         if key not in self.memo:
-            self.memo[key] = np.array(
-                [each.attributes.get(name, np.nan) for each in self.instruments], dtype=np.float64
-            )
+            found = [each.attributes.get(name, np.nan) for each in self.instruments]
+            self.memo[key] = np.array(found, dtype=np.float64)
         return self.memo[key]
 
 

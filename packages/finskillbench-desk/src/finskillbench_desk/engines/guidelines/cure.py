@@ -72,14 +72,11 @@ def after(book: Book, trades: Mapping[str, float]) -> Book:
         positions.append(Position(position.instrument, value, notional, position.bought or amount > 0))
     for name, amount in known.items():
         if name not in held and amount:
-            values = (0.0, amount) if name in future else (amount, 0.0)
-            positions.append(Position(instruments[name], *values, bought=amount > 0))
+            positions.append(replace(Position.of(instruments[name], amount), bought=amount > 0))
     securities = [amount for name, amount in known.items() if name not in future]
-    trading = replace(
-        book.trading,
-        pending_purchases=book.trading.pending_purchases + exact_sum(max(amount, 0.0) for amount in securities),
-        pending_sales=book.trading.pending_sales + exact_sum(max(-amount, 0.0) for amount in securities),
-    )
+    purchases = book.trading.pending_purchases + exact_sum(max(amount, 0.0) for amount in securities)
+    sales = book.trading.pending_sales + exact_sum(max(-amount, 0.0) for amount in securities)
+    trading = replace(book.trading, pending_purchases=purchases, pending_sales=sales)
     names = {position.instrument.name for position in positions}
     unheld = [each for each in book.universe.instruments if each.name not in names]
     return Book(tuple(positions), tuple(unheld), trading)
@@ -143,13 +140,9 @@ class _Search:
             raise failure
         certified, trades = best
         bound = min([closed, value, *(entry[0] for entry in queue)])
-        names = [each.name for each in self.held.universe.instruments]
-        cash = self.program.cash
-        moved = {
-            name: float(trade) * self.held.nav
-            for place, (name, trade) in enumerate(zip(names, trades.tolist(), strict=True))
-            if trade and place != cash
-        }
+        instruments = self.held.universe.instruments
+        places = [place for place in np.flatnonzero(trades).tolist() if place != self.program.cash]
+        moved = {instruments[place].name: float(trades[place]) * self.held.nav for place in places}
         return CertifiedCure(moved, value, bound, self.programs, certified)
 
     def _solved(self, node: Node, value: float) -> tuple[Certified, Floats, Node]:

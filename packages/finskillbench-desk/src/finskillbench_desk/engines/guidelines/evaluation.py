@@ -54,6 +54,7 @@ def matches(of: Filter, universe: InstrumentUniverse) -> Booleans:
 
 
 def _matches(of: Filter, universe: InstrumentUniverse) -> Booleans:
+    n = len(universe.instruments)
     match of:
         case Among("list", words):
             return np.array([not words.isdisjoint(each.lists) for each in universe.instruments], dtype=np.bool_)
@@ -66,13 +67,9 @@ def _matches(of: Filter, universe: InstrumentUniverse) -> Booleans:
         case Not(part):
             return ~matches(part, universe)
         case Every(parts):
-            return np.all(
-                [np.ones(len(universe.instruments), np.bool_), *(matches(p, universe) for p in parts)], axis=0
-            )
+            return np.all([np.ones(n, np.bool_), *(matches(part, universe) for part in parts)], axis=0)
         case Some(parts):
-            return np.any(
-                [np.zeros(len(universe.instruments), np.bool_), *(matches(p, universe) for p in parts)], axis=0
-            )
+            return np.any([np.zeros(n, np.bool_), *(matches(part, universe) for part in parts)], axis=0)
 
 
 def _exposures(rule: Rule, books: Books) -> Floats:
@@ -130,8 +127,8 @@ def _basis(rule: Rule, books: Books) -> Floats:
     return total[:, None]
 
 
-def _limits(limit: Limit, benchmark: Floats) -> Floats:
-    """Return (G,) limits for groups with these benchmark weights."""
+def limits_of(limit: Limit, benchmark: Floats) -> Floats:
+    """Return (G,) limits for groups with these benchmark weights, percent."""
     candidates = np.array([term.benchmark_times * benchmark + term.plus for term in limit.terms], dtype=np.float64)
     return candidates.max(axis=0) if limit.pick == "greater_of" else candidates.min(axis=0)
 
@@ -177,7 +174,7 @@ def scope(atom: Rule, universe: InstrumentUniverse) -> Scope:
         plain, benchmark = grouped
         everywhere = not isinstance(atom.by, str)
         always = np.logical_or(everywhere, atom.limit.relative & (benchmark > 0))
-        found = universe.memo[key] = replace(plain, limits=_limits(atom.limit, benchmark), always=always)
+        found = universe.memo[key] = replace(plain, limits=limits_of(atom.limit, benchmark), always=always)
     return found
 
 
@@ -219,7 +216,7 @@ def _values(atom: Rule, books: Books, amounts: Floats, who: Scope) -> tuple[Floa
         values = _by_group(atom, books, amounts, who)
         return values, np.broadcast_to(who.limits, values.shape)
     values = _of_all(atom, books, amounts, who)[:, None]
-    limit = _limits(atom.limit, np.array([books.universe.benchmark[who.chosen].sum()]))
+    limit = limits_of(atom.limit, np.array([books.universe.benchmark[who.chosen].sum()]))
     return values, np.broadcast_to(limit, values.shape)
 
 
@@ -255,10 +252,8 @@ def distances_along(atom: Rule, fixed: Books, moving: Books) -> Callable[[Floats
     def measure(scale: Floats) -> Floats:
         column = scale[:, None]
         notionals = fixed.notionals + column * moving.notionals if held else fixed.notionals
-        trading = fixed.trading + column * moving.trading
-        return distance(
-            atom, replace(fixed, values=fixed.values + column * moving.values, notionals=notionals, trading=trading)
-        )
+        values, trading = fixed.values + column * moving.values, fixed.trading + column * moving.trading
+        return distance(atom, replace(fixed, values=values, notionals=notionals, trading=trading))
 
     return measure
 

@@ -75,10 +75,8 @@ def paragraphs_of(text: str) -> dict[str, str]:
 def evidence(text: str) -> dict[str, Any]:
     """Collect quotations by topic, defined terms and their uses, cross-references, and gaps."""
     paragraphs = paragraphs_of(text)
-    topics = {
-        topic: [_quote(number, body) for number, body in paragraphs.items() if re.search(cue, body, re.I)]
-        for topic, cue in TOPICS.items()
-    }
+    quoted = [{"paragraph": number, "quote": body} for number, body in paragraphs.items()]
+    topics = {topic: [each for each in quoted if re.search(cue, each["quote"], re.I)] for topic, cue in TOPICS.items()}
     definitions = _definitions(paragraphs)
     references = _references(paragraphs)
     known = {*paragraphs, *_added(paragraphs)}
@@ -92,19 +90,13 @@ def evidence(text: str) -> dict[str, Any]:
         "gaps": {
             "topics_never_mentioned": [topic for topic, quotes in topics.items() if not quotes],
             "paragraphs_with_numbers_and_no_topic": [
-                _quote(number, body)
-                for number, body in paragraphs.items()
-                if number not in claimed and _NUMBER.search(body)
+                quote for quote in quoted if quote["paragraph"] not in claimed and _NUMBER.search(quote["quote"])
             ],
             "terms_never_used": [term["term"] for term in definitions if not term["used_in"]],
             "capitalised_and_not_defined": _undefined(paragraphs, [term["term"] for term in definitions]),
             "references_to_nothing": [each for each in references if any(name not in known for name in each["names"])],
         },
     }
-
-
-def _quote(number: str, body: str) -> dict[str, str]:
-    return {"paragraph": number, "quote": body}
 
 
 def _definitions(paragraphs: Mapping[str, str]) -> list[dict[str, Any]]:

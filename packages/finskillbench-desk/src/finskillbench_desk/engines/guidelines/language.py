@@ -6,19 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-Measure: TypeAlias = Literal[
-    "weight",
-    "sum_above",
-    "top",
-    "count",
-    "active_share",
-    "turnover",
-    "days_to_sell",
-    "sellable",
-    "average",
-    "ownership",
-    "short",
-]
+_OfGroups: TypeAlias = Literal["weight", "sum_above", "top", "count", "active_share"]
+Measure: TypeAlias = Literal[_OfGroups, "turnover", "days_to_sell", "sellable", "average", "ownership", "short"]
 Comparison: TypeAlias = Literal["at_most", "at_least"]
 When: TypeAlias = Literal["always", "purchase"]
 Effect: TypeAlias = Literal["limit", "report"]
@@ -115,8 +104,7 @@ class Rule:
     """One coded rule; `SCHEMA` in `parsing` describes its fields.
 
     Weights are in percent. `by` is a label, groups by name, or None for all positions together. `basis` is "nav",
-    "gross"
-    or a filter of the positions in the denominator. `exceptions` apply in their order.
+    "gross" or a filter of the positions in the denominator. `exceptions` apply in their order.
     """
 
     clause: str
@@ -161,9 +149,8 @@ def rule_json(rule: Rule) -> dict[str, Any]:
     for name in ("effect", "when", "futures", "look_through", "above", "n", "days", "participation", "attribute"):
         if getattr(rule, name) != getattr(plain, name):
             out[name] = getattr(rule, name)
-    for name in ("trades", "convention"):
-        if rule.measure == "turnover":
-            out[name] = getattr(rule, name)
+    if rule.measure == "turnover":
+        out |= {"trades": rule.trades, "convention": rule.convention}
     if rule.of != EVERYTHING:
         out["of"] = filter_json(rule.of)
     if rule.by is not None:

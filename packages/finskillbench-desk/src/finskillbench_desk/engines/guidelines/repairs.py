@@ -11,7 +11,7 @@ import numpy as np
 from finskillbench.arrays import Booleans, Floats
 from finskillbench.engines.optimisation.certified import UndecidedError
 from finskillbench_desk.engines.guidelines.book import Books, QuarterTrades
-from finskillbench_desk.engines.guidelines.evaluation import TOLERANCE, RuleMeasurement, measure_rule
+from finskillbench_desk.engines.guidelines.evaluation import TOLERANCE, RuleMeasurement, limits_of, measure_rule
 from finskillbench_desk.engines.guidelines.language import Rule
 from finskillbench_desk.engines.guidelines.rows import (
     HoldingsVector,
@@ -19,7 +19,6 @@ from finskillbench_desk.engines.guidelines.rows import (
     basis_row,
     counted,
     exposures_of,
-    limits_of,
     linear_rows,
     weight_rows,
 )
@@ -94,22 +93,16 @@ def cutting_row(question: Violation) -> RowOf | None:
     """
     atom, held = question.atom, question.held
     if atom.when == "purchase":
-        return next(
-            (
-                (row.coefficients, row.limit)
-                for row in linear_rows(atom, held)
-                if atom.basis == "nav"
-                and atom.comparison == "at_most"
-                and atom.measure in ("weight", "ownership", "days_to_sell")
-                and row.coefficients @ held.x <= row.limit < row.coefficients @ question.x
-            ),
-            None,
-        )
+        cuts = atom.measure in ("weight", "ownership", "days_to_sell") and atom.comparison == "at_most"
+        for row in linear_rows(atom, held) if cuts and atom.basis == "nav" else ():
+            if row.coefficients @ held.x <= row.limit < row.coefficients @ question.x:
+                return row.coefficients, row.limit
+        return None
     _, amounts, benchmark, _ = weight_rows(atom, held)
     if atom.measure == "top" and atom.comparison == "at_most":
         coefficients, constant = basis_row(atom, held)
         largest = np.argsort(-(amounts @ question.x), kind="stable")[: atom.n]
-        share = float(limits_of(atom, np.array([benchmark.sum()]))[0]) / 100
+        share = float(limits_of(atom.limit, np.array([benchmark.sum()]))[0]) / 100
         return amounts[largest].sum(axis=0) - share * coefficients, share * constant
     if atom.measure == "sellable" and atom.comparison == "at_least" and atom.basis == "nav":
         volume = held.universe.attribute("adv") / held.nav
@@ -117,7 +110,7 @@ def cutting_row(question: Violation) -> RowOf | None:
         whole = held.universe.is_cash | (question.x @ counted(atom, held) < most)
         chosen = amounts.any(axis=0)
         row = counted(atom, held) @ (whole & chosen).astype(np.float64)
-        share = float(limits_of(atom, np.array([benchmark.sum()]))[0]) / 100
+        share = float(limits_of(atom.limit, np.array([benchmark.sum()]))[0]) / 100
         return -row, -(share - float(most[chosen & ~whole].sum()))
     return None
 
@@ -173,9 +166,8 @@ def _counted(node: Node, question: Violation) -> Iterator[Node]:
     candidates = [place for place in np.flatnonzero((now > NOTICED) != few).tolist() if place not in decided]
     if not candidates:
         raise UndecidedError(f"clause {atom.clause}: all groups are decided on and their number still breaks it")
-    place = (
-        max(candidates, key=lambda one: float(then[one])) if few else min(candidates, key=lambda one: float(then[one]))
-    )
+    nearest = max if few else min
+    place = nearest(candidates, key=lambda one: float(then[one]))
     counting = (*node.counting, (question.number, place))
     row, limit = rows_of[place], threshold * constant
     yield replace(node.with_row(-row, -limit - NOTICED), counting=counting)
@@ -197,7 +189,7 @@ def _turnover(node: Node, question: Violation) -> Iterator[Node]:
     coefficients, constant = basis_row(atom, question.held)
     if coefficients.any() or atom.comparison != "at_most":
         raise UndecidedError(f"clause {atom.clause}: turnover is mended only as a share of net asset value")
-    limit = float(limits_of(atom, np.zeros(1))[0]) / 100 * constant
+    limit = float(limits_of(atom.limit, np.zeros(1))[0]) / 100 * constant
     if atom.trades == "used":
         raise UndecidedError(f"clause {atom.clause}: no trade mends the turnover that is used")
     spent = np.array(question.trading.row) / nav
@@ -221,7 +213,7 @@ def _large(node: Node, question: Violation) -> Iterator[Node]:
     atom, held = question.atom, question.held
     _, amounts, benchmark, _ = weight_rows(atom, held)
     coefficients, constant = basis_row(atom, held)
-    threshold, share = atom.above / 100, float(limits_of(atom, np.array([benchmark.sum()]))[0]) / 100
+    threshold, share = atom.above / 100, float(limits_of(atom.limit, np.array([benchmark.sum()]))[0]) / 100
     weights = amounts @ question.x / (coefficients @ question.x + constant)
     decided = {place for number, place in node.counting if number == question.number}
     undecided = [place for place in np.flatnonzero(weights > threshold).tolist() if place not in decided]

@@ -12,7 +12,7 @@ import numpy as np
 
 from finskillbench.arrays import Booleans, Floats
 from finskillbench_desk.engines.guidelines.book import Book, Books, InstrumentUniverse
-from finskillbench_desk.engines.guidelines.evaluation import matches, scope
+from finskillbench_desk.engines.guidelines.evaluation import limits_of, matches, scope
 from finskillbench_desk.engines.guidelines.language import Rule
 
 BY_GROUP = frozenset(("weight", "ownership"))
@@ -79,12 +79,6 @@ def basis_row(atom: Rule, held: HoldingsVector) -> tuple[Floats, float]:
     return (matches(atom.basis, universe) & ~universe.is_future).astype(np.float64), 0.0
 
 
-def limits_of(atom: Rule, benchmark: Floats) -> Floats:
-    """Return (G,) limits for groups with these benchmark weights, percent."""
-    candidates = np.array([term.plus + term.benchmark_times * benchmark for term in atom.limit.terms], dtype=np.float64)
-    return candidates.max(axis=0) if atom.limit.pick == "greater_of" else candidates.min(axis=0)
-
-
 def linear_rows(atom: Rule, held: HoldingsVector) -> Iterator[RuleRow]:
     """Yield the rows of a rule without exceptions; none if its measure is not linear."""
     if atom.measure in BY_GROUP:
@@ -104,7 +98,7 @@ def weight_rows(atom: Rule, held: HoldingsVector) -> tuple[tuple[str, ...], Floa
 
 def _by_group(atom: Rule, held: HoldingsVector) -> Iterator[RuleRow]:
     names, amounts, benchmark, members = weight_rows(atom, held)
-    limits, sign = limits_of(atom, benchmark), 1.0 if atom.comparison == "at_most" else -1.0
+    limits, sign = limits_of(atom.limit, benchmark), 1.0 if atom.comparison == "at_most" else -1.0
     coefficients, constant = basis_row(atom, held)
     named = isinstance(atom.by, str)
     sizes = held.universe.attribute("market_cap") / held.nav
@@ -125,7 +119,7 @@ def _days(atom: Rule, held: HoldingsVector) -> Iterator[RuleRow]:
     volume = universe.attribute("adv") / held.nav
     known = np.where(np.isfinite(volume) & (volume > 0), volume, 0.0)
     amounts = counted(atom, held)
-    limit = float(limits_of(atom, np.zeros(1))[0])
+    limit = float(limits_of(atom.limit, np.zeros(1))[0])
     for place in np.flatnonzero(matches(atom.of, universe)).tolist():
         column = amounts[:, place]
         if column.any():
@@ -136,7 +130,7 @@ def _days(atom: Rule, held: HoldingsVector) -> Iterator[RuleRow]:
 def _average(atom: Rule, held: HoldingsVector) -> Iterator[RuleRow]:
     attribute = held.universe.attribute(atom.attribute)
     known = matches(atom.of, held.universe) & np.isfinite(attribute)
-    limit = float(limits_of(atom, np.array([held.universe.benchmark[known].sum()]))[0])
+    limit = float(limits_of(atom.limit, np.array([held.universe.benchmark[known].sum()]))[0])
     sign = 1.0 if atom.comparison == "at_most" else -1.0
     beyond = np.where(known, np.nan_to_num(attribute) - limit, 0.0)
     row = sign * (counted(atom, held) @ beyond)

@@ -8,7 +8,7 @@ from typing import Any
 from finskillbench.engines.fields import list_of, number, refuse_unknown, table_of
 from finskillbench.errors import InputError
 from finskillbench_desk.engines.books.papers import LARGEST, dollar_prices, refuse_unknown_names, rows, stated
-from finskillbench_desk.engines.guidelines.book import FUTURES, KINDS, Book, Instrument, Position, QuarterTrades
+from finskillbench_desk.engines.guidelines.book import KINDS, Book, Instrument, Position, QuarterTrades
 from finskillbench_desk.engines.guidelines.language import Rule
 from finskillbench_desk.engines.guidelines.parsing import parse_rules
 
@@ -50,7 +50,7 @@ def book_from(data: Mapping[str, Any]) -> Book:
     positions = [Position(cash, number(data, "cash", "book", largest=LARGEST))]
     for name in units:
         value = number(units, name, "units", largest=LARGEST) * prices[name]
-        positions.append(Position(lines[name], *((0.0, value) if lines[name].kind in FUTURES else (value, 0.0))))
+        positions.append(Position.of(lines[name], value))
     quarter = stated(data, "quarter")
     refuse_unknown(quarter, _TRADING, "quarter")
     trading = QuarterTrades(*(number(quarter, key, "quarter", default=0.0, largest=LARGEST) for key in _TRADING))

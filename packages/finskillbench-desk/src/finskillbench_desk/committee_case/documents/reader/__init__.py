@@ -10,6 +10,7 @@ from typing import Any
 
 from finskillbench_desk.committee_case.documents.reader.amendments import amend
 from finskillbench_desk.committee_case.documents.reader.definitions import (
+    ReadingContext,
     country_names,
     default_timing,
     granted,
@@ -17,7 +18,7 @@ from finskillbench_desk.committee_case.documents.reader.definitions import (
     parse_paragraphs,
     sounds_like,
 )
-from finskillbench_desk.committee_case.documents.reader.subjects import ReadingContext, coded_clause
+from finskillbench_desk.committee_case.documents.reader.subjects import coded_clause
 from finskillbench_desk.committee_case.documents.vocabulary import Vocabulary
 
 
@@ -41,13 +42,10 @@ def read_guidelines(
     definitions = parse_definitions(defining, countries, vocabulary.sub_sectors)
     timing = default_timing([body for number, body in paragraphs.items() if number.startswith("2.")])
     operative = {number: body for number, body in paragraphs.items() if number.split(".")[0] not in ("1", "2")}
-    state = amend(operative, items if amended else [], definitions, countries, vocabulary.sub_sectors)
+    reading = ReadingContext(definitions, countries, vocabulary, timing)
+    state = amend(operative, items if amended else [], reading)
     if not defined:
         definitions.filters |= {name: sounds_like(definitions, name) for name in definitions.filters}
-    reading = ReadingContext(definitions, countries, vocabulary, timing)
     grants = {number: body for number, body in state.texts.items() if granted(body)}
-    return [
-        coded_clause(number, body, reading, state, grants)
-        for number, body in state.texts.items()
-        if number not in grants
-    ]
+    coded = [entry for entry in state.texts.items() if entry[0] not in grants]
+    return [coded_clause(number, body, reading, state, grants) for number, body in coded]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from finskillbench_desk.committee_case.documents.reader.definitions import (
     ParsedDefinitions,
+    ReadingContext,
     UnreadableError,
     countries_in,
     sentences,
@@ -29,15 +30,9 @@ class AmendedTexts:
     timing: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def amend(
-    texts: Mapping[str, str],
-    items: list[str],
-    definitions: ParsedDefinitions,
-    countries: Mapping[str, str],
-    sub_sectors: Collection[str],
-) -> AmendedTexts:
-    """Return the clauses after all items, in order; changes `definitions` in place."""
-    state = AmendedTexts(dict(texts))
+def amend(texts: Mapping[str, str], items: list[str], reading: ReadingContext) -> AmendedTexts:
+    """Return the clauses after all items, in order; changes the definitions of `reading` in place."""
+    state, definitions = AmendedTexts(dict(texts)), reading.definitions
     for item in items:
         quoted = [text for text in re.findall(r"“([^”]+)”", item) if text.endswith(".")]
         about = next((name for name in definitions.sorts if f"“{name}”" in item), None)
@@ -46,7 +41,7 @@ def amend(
             outside = outside.replace(text, "")
         clauses = _NUMBER.findall(re.sub(_QUANTITY, "", outside))
         if about is not None and not clauses:
-            _definition(definitions, about, item, countries, sub_sectors)
+            _definition(reading, about, item)
         elif not clauses:
             raise UnreadableError(f"amendment names neither a clause nor a term: {item}")
         elif quoted:
@@ -68,12 +63,11 @@ def _edit(state: AmendedTexts, clause: str, item: str, definitions: ParsedDefini
     """Replace a value, set the timing, remove the exceptions, or delete a clause."""
     if clause not in state.texts:
         raise UnreadableError(f"amendment of missing clause {clause}: {item}")
-    values = _QUANTITY.findall(item) or [
-        name for name in (definitions.nav, definitions.equity_value) if name in _plain(item)
-    ]
+    bases, plain = (definitions.nav, definitions.equity_value), item.replace("The Equity", "the Equity")
+    values = _QUANTITY.findall(item) or [name for name in bases if name in plain]
     if len(values) == 2:
         text = state.texts[clause]
-        old = [value for value in values if _standing(value, text)]
+        old = [value for value in values if re.search(rf"(?<![\d.]){re.escape(value)}", text, re.IGNORECASE)]
         if len(old) != 1:
             raise UnreadableError(f"replaced text in clause {clause} is ambiguous: {item}")
         new = values[1 - values.index(old[0])]
@@ -87,28 +81,18 @@ def _edit(state: AmendedTexts, clause: str, item: str, definitions: ParsedDefini
         del state.texts[clause]
 
 
-def _plain(item: str) -> str:
-    return item.replace("The Equity", "the Equity")
-
-
-def _standing(value: str, text: str) -> bool:
-    return re.search(rf"(?<![\d.]){re.escape(value)}", text, re.IGNORECASE) is not None
-
-
-def _definition(
-    definitions: ParsedDefinitions, name: str, item: str, countries: Mapping[str, str], sub_sectors: Collection[str]
-) -> None:
+def _definition(reading: ReadingContext, name: str, item: str) -> None:
     """Change the number of a definition, or toggle a country or sub-sector in it."""
-    meant: Any = definitions.filters[name]
+    meant: Any = reading.definitions.filters[name]
     rest = item.replace(f"“{name}”", "")
-    match definitions.sorts[name]:
+    match reading.definitions.sorts[name]:
         case "size":
             values = [float(value) * 1e9 for value in re.findall(r"USD ([\d.]+) billion", rest)]
             meant["market_cap"]["below"] = next(value for value in values if value != meant["market_cap"]["below"])
         case "countries":
-            _toggle(meant["country"], countries_in(rest, countries)[0])
+            _toggle(meant["country"], countries_in(rest, reading.countries)[0])
         case "group":
-            named = [sub for sub in sub_sectors if sub in rest]
+            named = [sub for sub in reading.vocabulary.sub_sectors if sub in rest]
             if not named:
                 raise UnreadableError(f"amended sub-sector of a definition not recognised: {item}")
             _toggle(meant["any"][1]["sub_sector"], max(named, key=len))

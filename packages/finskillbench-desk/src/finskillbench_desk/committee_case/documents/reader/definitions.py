@@ -11,7 +11,6 @@ from finskillbench.errors import InputError
 from finskillbench_desk.committee_case.documents.vocabulary import EMERGING, EUROPE, PACIFIC, RATINGS, Vocabulary
 
 _NUMBERED = re.compile(r"^(A?\d+\.\d+) (.*)$")
-SENTENCE = re.compile(r"(?<=[.;])\s+(?=[A-Z0-9“])")
 
 
 class UnreadableError(InputError):
@@ -62,6 +61,14 @@ class ParsedDefinitions:
     securities: str = ""
     sorts: dict[str, str] = field(default_factory=dict[str, str])
     filters: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingContext:
+    definitions: ParsedDefinitions
+    countries: Mapping[str, str]
+    vocabulary: Vocabulary
+    timing: str
 
 
 def country_names(vocabulary: Vocabulary) -> dict[str, str]:
@@ -213,10 +220,9 @@ def granted(body: str) -> bool:
     return _REFERENCE.search(body) is not None
 
 
-def exception_filter(
-    text: str, definitions: ParsedDefinitions, countries: Mapping[str, str], vocabulary: Vocabulary
-) -> dict[str, Any]:
+def exception_filter(text: str, reading: ReadingContext) -> dict[str, Any]:
     """Return the filter of the party that a sentence names."""
+    definitions, vocabulary = reading.definitions, reading.vocabulary
     for name, sort in definitions.sorts.items():
         stem = name.removesuffix("ies").removesuffix("s")
         if sort != "kinds" and re.search(rf"\b{re.escape(stem)}", text, re.IGNORECASE):
@@ -225,32 +231,25 @@ def exception_filter(
         return {"sub_sector": [max(found, key=len)]}
     if found := [sector for sector in vocabulary.sectors if f"{sector} Sector" in text]:
         return {"sector": [max(found, key=len)]}
-    if codes := countries_in(text, countries):
+    if codes := countries_in(text, reading.countries):
         return {"country": codes}
     if kinds := kinds_in(text):
         return {"kind": kinds}
     raise UnreadableError(f"exempted party not recognised: {text}")
 
 
-def clause_exceptions(
-    parts: list[str], definitions: ParsedDefinitions, countries: Mapping[str, str], vocabulary: Vocabulary
-) -> list[dict[str, Any]]:
+def clause_exceptions(parts: list[str], reading: ReadingContext) -> list[dict[str, Any]]:
     """Parse exceptions from the sentences after the first one."""
     out: list[dict[str, Any]] = []
     for part in parts:
         amount = AMOUNT.search(part)
-        who = exception_filter(part, definitions, countries, vocabulary)
+        who = exception_filter(part, reading)
         out.append({"of": who, "limit": None if amount is None else float(amount[1])})
     return out
 
 
 def grants_for(
-    clause: str,
-    texts: Mapping[str, str],
-    grants: Mapping[str, str],
-    definitions: ParsedDefinitions,
-    countries: Mapping[str, str],
-    vocabulary: Vocabulary,
+    clause: str, texts: Mapping[str, str], grants: Mapping[str, str], reading: ReadingContext
 ) -> list[dict[str, Any]]:
     """Return exceptions that other clauses grant from this one: a higher limit, or precedence of a special clause."""
     out: list[dict[str, Any]] = []
@@ -258,23 +257,21 @@ def grants_for(
         amount = AMOUNT.search(body)
         bare = AMOUNT.sub("", body)
         named = [number for number in _NUMBER.findall(bare) if number in texts]
-        who = exception_filter(body, definitions, countries, vocabulary)
+        who = exception_filter(body, reading)
         if amount is not None:
             if named == [clause]:
                 out.append({"of": who, "limit": float(amount[1])})
-        elif clause in named and _general(clause, named, texts, who, (definitions, countries, vocabulary)):
+        elif clause in named and _general(clause, named, texts, who, reading):
             out.append({"of": who, "limit": None})
     return out
 
 
-def _general(
-    clause: str, named: list[str], texts: Mapping[str, str], who: dict[str, Any], lookup: tuple[Any, Any, Any]
-) -> bool:
+def _general(clause: str, named: list[str], texts: Mapping[str, str], who: Any, reading: ReadingContext) -> bool:
     """Return True if only the other named clauses are about the party `who`."""
 
     def about(number: str) -> bool:
         try:
-            return exception_filter(texts[number].split(". ")[0], *lookup) == who
+            return exception_filter(texts[number].split(". ")[0], reading) == who
         except UnreadableError:
             return False
 

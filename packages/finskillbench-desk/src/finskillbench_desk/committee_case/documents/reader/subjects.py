@@ -11,13 +11,14 @@ from finskillbench_desk.committee_case.documents.reader.amendments import Amende
 from finskillbench_desk.committee_case.documents.reader.definitions import (
     AMOUNT,
     ParsedDefinitions,
+    ReadingContext,
     UnreadableError,
     clause_exceptions,
     countries_in,
     grants_for,
     sentences,
 )
-from finskillbench_desk.committee_case.documents.vocabulary import RATINGS, Vocabulary
+from finskillbench_desk.committee_case.documents.vocabulary import RATINGS
 
 _BONDS = {"kind": ["corporate_bond", "government_bond"]}
 _CASH = {"kind": "cash"}
@@ -54,33 +55,33 @@ class _MarkedSentence:
     """Lower-case sentence with marked terms, and the context to resolve them."""
 
     text: str
-    definitions: ParsedDefinitions
-    countries: Mapping[str, str]
-    vocabulary: Vocabulary
+    reading: ReadingContext
 
     @property
     def equities(self) -> Any:
-        return self.definitions.filters[self.definitions.equities]
+        return self.named(self.reading.definitions.equities)
 
     @property
     def securities(self) -> Any:
-        return self.definitions.filters[self.definitions.securities]
+        return self.named(self.reading.definitions.securities)
+
+    def named(self, term: str) -> Any:
+        return self.reading.definitions.filters[term]
 
     def has(self, pattern: str) -> bool:
         return re.search(pattern, self.text) is not None
 
-    def both(self, *filters: Any) -> Any:
-        return {"all": list(filters)}
+
+def _both(*filters: Any) -> Any:
+    return {"all": list(filters)}
 
 
 def _weight(of: Any, **more: Any) -> dict[str, Any]:
     return {"measure": "weight", "of": of, **more}
 
 
-def subject_of(
-    text: str, definitions: ParsedDefinitions, countries: Mapping[str, str], vocabulary: Vocabulary
-) -> _Subject:
-    marked = _MarkedSentence(text, definitions, countries, vocabulary)
+def subject_of(text: str, reading: ReadingContext) -> _Subject:
+    marked = _MarkedSentence(text, reading)
     for attempt in (_trading, _average, _derivatives, _lists, _bonds, _money, _special, _places, _sectors, _issuers):
         subject = attempt(marked)
         if subject is not None:
@@ -93,11 +94,8 @@ def _trading(w: _MarkedSentence) -> _Subject | None:
         cues = {"half": r"half", "lesser": r"lesser|smaller", "greater": r"greater of|larger of"}
         convention = next((name for name, cue in cues.items() if w.has(cue)), "sum")
         only = w.has(r"not count until|pending do not|leaves out pending|pending orders left out")
-        return _Subject(
-            {"measure": "turnover", "convention": convention, "trades": "used" if only else "all"},
-            flow=True,
-            at_most=True,
-        )
+        measure = {"measure": "turnover", "convention": convention, "trades": "used" if only else "all"}
+        return _Subject(measure, flow=True, at_most=True)
     if w.has(r"active share"):
         return _Subject({"measure": "active_share", "of": w.equities, "by": "issuer"})
     if not w.has(r"average daily volume"):
@@ -123,20 +121,18 @@ def _average(w: _MarkedSentence) -> _Subject | None:
         found = re.search(r"(?:of|than|least|below|be) ((?:aaa|aa|a|bbb)[+-]?)(?=[ .,]|$)(?! value)", w.text)
         if found is None:
             raise UnreadableError(f"clause without a rating: {w.text}")
-        return _Subject(
-            {"measure": "average", "of": _BONDS, "attribute": "rating"},
-            limit=float(RATINGS.index(found[1].upper()) + 1),
-            at_most=True,
-        )
+        return _averaged(_BONDS, "rating", float(RATINGS.index(found[1].upper()) + 1))
     if w.has(r"maturity"):
         found = re.search(r"(\d+(?:\.\d+)?) years", w.text)
-        years = None if found is None else float(found[1])
-        return _Subject({"measure": "average", "of": _BONDS, "attribute": "maturity"}, limit=years, at_most=True)
+        return _averaged(_BONDS, "maturity", None if found is None else float(found[1]))
     if w.has(r"beta"):
         found = re.search(r"(?<![\d.])(\d(?:\.\d+)?)(?![\d%])", w.text)
-        value = None if found is None else float(found[1])
-        return _Subject({"measure": "average", "of": w.equities, "attribute": "beta"}, limit=value, at_most=True)
+        return _averaged(w.equities, "beta", None if found is None else float(found[1]))
     return None
+
+
+def _averaged(of: Any, attribute: str, limit: float | None) -> _Subject:
+    return _Subject({"measure": "average", "of": of, "attribute": attribute}, limit=limit, at_most=True)
 
 
 def _longest(w: _MarkedSentence) -> _Subject | None:
@@ -177,7 +173,7 @@ def _lists(w: _MarkedSentence) -> _Subject | None:
 
 def _bonds(w: _MarkedSentence) -> _Subject | None:
     if w.has(r"<lower-rated bonds>"):
-        return _Subject(_weight(w.definitions.filters["Lower-Rated Bonds"]))
+        return _Subject(_weight(w.named("Lower-Rated Bonds")))
     if w.has(r"convertible bonds"):
         return _Subject(_weight({"kind": ["preferred", "convertible"]}))
     if w.has(r"depositary receipts"):
@@ -195,7 +191,7 @@ def _money(w: _MarkedSentence) -> _Subject | None:
         by = {"by": "currency"} if w.has(_EACH_CURRENCY.pattern) else {}
         return _Subject(_weight(of, **by), at_most=True)
     if w.has(r"<liquid assets>"):
-        return _Subject(_weight(w.definitions.filters["Liquid Assets"]))
+        return _Subject(_weight(w.named("Liquid Assets")))
     if w.has(r"\bbanks?\b") and w.has(r"\bcash\b"):
         return _Subject(_weight(_CASH, by="issuer"))
     if w.has(r"\bcash\b"):
@@ -207,35 +203,34 @@ def _money(w: _MarkedSentence) -> _Subject | None:
 
 
 def _special(w: _MarkedSentence) -> _Subject | None:
-    for name, sort in w.definitions.sorts.items():
+    for name, sort in w.reading.definitions.sorts.items():
         if sort in ("group", "countries", "size") and f"<{name.lower()}>" in w.text:
-            return _Subject(_weight(w.both(w.equities, w.definitions.filters[name])))
+            return _Subject(_weight(_both(w.equities, w.named(name))))
     return None
 
 
 def _places(w: _MarkedSentence) -> _Subject | None:
-    named = countries_in(w.text.title().replace("Of", "of"), w.countries)
+    named = countries_in(w.text.title().replace("Of", "of"), w.reading.countries)
     if w.has(r"\bcountr(y|ies)\b") and w.has(r"united states"):
-        of = w.both(w.equities, {"not": {"country": "US"}})
-        return _Subject(_weight(of, by="country"))
+        return _Subject(_weight(_both(w.equities, {"not": {"country": "US"}}), by="country"))
     if w.has(r"united states"):
-        return _Subject(_weight(w.both(w.equities, {"country": "US"})))
+        return _Subject(_weight(_both(w.equities, {"country": "US"})))
     if named and AMOUNT.search(w.text) is None:
-        return _Subject(_weight(w.both(w.securities, {"country": named})), forbids=True)
+        return _Subject(_weight(_both(w.securities, {"country": named})), forbids=True)
     return None
 
 
 def _sectors(w: _MarkedSentence) -> _Subject | None:
-    subs = [sub for sub in w.vocabulary.sub_sectors if sub.lower() in w.text]
+    subs = [sub for sub in w.reading.vocabulary.sub_sectors if sub.lower() in w.text]
     if w.has(r"sub-sector"):
         if subs and AMOUNT.search(w.text) is None:
-            return _Subject(_weight(w.both(w.securities, {"sub_sector": subs})), forbids=True)
+            return _Subject(_weight(_both(w.securities, {"sub_sector": subs})), forbids=True)
         return _Subject(_weight(w.equities, by="sub_sector"))
     if not w.has(r"\bsectors?\b"):
         return None
-    named = [sector for sector in w.vocabulary.sectors if re.search(rf"{sector.lower()}(?= sectors?\b| and )", w.text)]
-    if named:
-        return _Subject(_weight(w.both(w.equities, {"sector": named})))
+    sectors = w.reading.vocabulary.sectors
+    if named := [sector for sector in sectors if w.has(rf"{sector.lower()}(?= sectors?\b| and )")]:
+        return _Subject(_weight(_both(w.equities, {"sector": named})))
     if w.has(r"benchmark"):
         below = w.has(r"underweight|fall|least|minimum")
         return _Subject(_weight(w.equities, by="sector"), relative="plus", floor=below)
@@ -277,20 +272,12 @@ _FLOOR = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingContext:
-    definitions: ParsedDefinitions
-    countries: Mapping[str, str]
-    vocabulary: Vocabulary
-    timing: str
-
-
 def coded_clause(
     number: str, body: str, reading: ReadingContext, state: AmendedTexts, grants: Mapping[str, str]
 ) -> dict[str, Any]:
     first, *rest = sentences(body)
     marked = _marked(first, reading.definitions)
-    subject = subject_of(marked, reading.definitions, reading.countries, reading.vocabulary)
+    subject = subject_of(marked, reading)
     reports = re.search(r"client|report", marked) is not None
     equity_basis = "<value>" in marked
     rule: dict[str, Any] = {"clause": number, **subject.measure}
@@ -308,8 +295,7 @@ def coded_clause(
     timing = state.timing.get(number) or _stated_timing(marked) or silent
     if timing == "purchase":
         rule["when"] = "purchase"
-    lookup = (reading.definitions, reading.countries, reading.vocabulary)
-    exceptions = grants_for(number, state.texts, grants, *lookup) + clause_exceptions(rest, *lookup)
+    exceptions = grants_for(number, state.texts, grants, reading) + clause_exceptions(rest, reading)
     exceptions += [{"of": each, "limit": None} for each in subject.spared]
     if exceptions:
         rule["exceptions"] = [_like(each, rule.get("limit")) for each in exceptions]
@@ -338,14 +324,9 @@ def _marked(sentence: str, definitions: ParsedDefinitions) -> str:
     """Return the sentence in lower case with the document's terms in angle brackets."""
     out = re.sub(r"\b[Tt]he (Fund|Portfolio|Account|Mandate)\b", "<account>", _bases_marked(sentence, definitions))
     out = re.sub(r"\b[Tt]he (Investment |Portfolio )?(Manager|Adviser)\b", "<manager>", out)
+    marks = {definitions.equities: "<eq>", definitions.securities: "<sec>"}
     for name in sorted(definitions.sorts, key=len, reverse=True):
-        mark = (
-            "<eq>"
-            if name == definitions.equities
-            else "<sec>"
-            if name == definitions.securities
-            else f"<{name.lower()}>"
-        )
+        mark = marks.get(name, f"<{name.lower()}>")
         out = re.sub(rf"\b{re.escape(name)}\b", mark, out)
         out = re.sub(rf"\b{re.escape(name[:1].upper() + name[1:])}\b", mark, out)
     return out.lower()

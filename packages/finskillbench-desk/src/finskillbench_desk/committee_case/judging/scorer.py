@@ -16,7 +16,7 @@ from finskillbench.errors import FinSkillBenchError
 from finskillbench.scoring.values import as_object, clip, closeness, mean, numbers, set_f1
 from finskillbench.sums import exact_sum
 from finskillbench_desk.committee_case.draw import breached, forbidden
-from finskillbench_desk.committee_case.judging import papers
+from finskillbench_desk.committee_case.judging import true_book
 from finskillbench_desk.committee_case.judging.agent_documents import Facts, SubmittedAnswer
 from finskillbench_desk.committee_case.rules.judging import judge_rules
 from finskillbench_desk.engines.books.figures import figures
@@ -126,11 +126,8 @@ def cure_keeps_limits(rules: tuple[Rule, ...], book: Book, trades: dict[str, flo
     """Return True if the book after the trades keeps every limit up to rounding, without borrowing or short sales."""
     held = {position.instrument.name: position.value + position.notional for position in book.positions}
     # A holding within rounding of zero counts as sold.
-    trades = {
-        name: -held[name] if name in held and abs(held[name] + value) < RESIDUE else value
-        for name, value in trades.items()
-    }
-    cured = after(book, trades)
+    sold = {name for name, value in trades.items() if name in held and abs(held[name] + value) < RESIDUE}
+    cured = after(book, {name: -held[name] if name in sold else value for name, value in trades.items()})
     for position in cured.positions:
         sign = -1.0 if held.get(position.instrument.name, 0.0) < 0 else 1.0
         if sign * (position.value + position.notional) < -RESIDUE:
@@ -151,14 +148,9 @@ def after_cure(submitted: SubmittedAnswer) -> float:
     else:
         wanted = numbers(facts.expected["figures"])
     stated = numbers(submitted.answer.get("figures"))
-    return mean(
-        [
-            closeness(stated.get(name), value, full=FULL, full_floor=1e-4, zero=ZERO, zero_floor=1e-3)
-            if np.isfinite(value)
-            else 0.0
-            for name, value in wanted.items()
-        ]
-    )
+    bounds = {"full": FULL, "full_floor": 1e-4, "zero": ZERO, "zero_floor": 1e-3}
+    near = [closeness(stated.get(name), x, **bounds) if np.isfinite(x) else 0.0 for name, x in wanted.items()]
+    return mean(near)
 
 
 FULL_WEIGHT = {"rules": 0.5, "book": 0.6}
@@ -172,7 +164,7 @@ def score_committee_case(answer: JsonObject, truth: Truth, task_input: Any) -> S
     """Score an answer: rules, book, breaches, cure and figures, later parts against the agent's own earlier parts."""
     del task_input  # tables are not read for scoring
     submitted = SubmittedAnswer(Facts.of(truth), answer)
-    rules, book = judge_coding(submitted), papers.judge_book(submitted)
+    rules, book = judge_coding(submitted), true_book.judge_book(submitted)
     parts = {"rules": rules.score, "book": book.score}
     weight = min(clip((parts[name] - ZERO_WEIGHT) / (full - ZERO_WEIGHT)) for name, full in FULL_WEIGHT.items())
     for name, part in (("breaches", breaches), ("cure", cure), ("figures", after_cure)):

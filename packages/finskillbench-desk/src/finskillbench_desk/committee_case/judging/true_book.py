@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from finskillbench.scoring.values import as_object, clip, mean, numbers, ratio_or_zero
+from finskillbench.scoring.values import as_object, clip, mean, numbers, share
 from finskillbench_desk.committee_case.judging.agent_documents import Facts, SubmittedAnswer
-from finskillbench_desk.committee_case.ledger.nouns import Planted
+from finskillbench_desk.committee_case.ledger.records import Planted
 
 OF_TRAPS = 0.7
 """Weight of the traps in part 2; pending trades, corporate actions and cash carry the rest."""
@@ -38,8 +38,8 @@ def judge_book(submitted: SubmittedAnswer) -> _BookScore:
     outcomes = {label(one): trap_outcome(submitted, one) for one in facts.planted}
     traps, controls = _of(facts, outcomes, trap=True), _of(facts, outcomes, trap=False)
     routine, plain = _routine(submitted)
-    spoilt = ratio_or_zero(sum(one != "avoided" for one in controls.values()), len(controls))
-    avoided = ratio_or_zero(sum(one == "avoided" for one in traps.values()), len(traps))
+    spoilt = share(sum(one != "avoided" for one in controls.values()), len(controls))
+    avoided = share(sum(one == "avoided" for one in traps.values()), len(traps))
     right = OF_TRAPS * avoided + (1 - OF_TRAPS) * mean(routine)
     return _BookScore(right * (1 - OF_CONTROLS * spoilt) * clip(1 - 2 * (1 - mean(plain))), traps, controls)
 

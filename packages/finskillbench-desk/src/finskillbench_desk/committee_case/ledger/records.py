@@ -41,7 +41,6 @@ class CaseSecurity:
     adv: float | None = None
     rating: int | None = None
     maturity: float | None = None
-    coupon: float | None = None
     beta: float | None = None
 
 
@@ -82,8 +81,7 @@ class CorporateAction:
     """Corporate action.
 
     `ratio` is new units per old one (0 for a dividend), `cash` an amount per old unit in the currency of the price.
-    `into`
-    is the security that a spin-off or a merger delivers.
+    `into` is the security that a spin-off or a merger delivers.
     """
 
     event: str
@@ -161,8 +159,11 @@ class FundLedger:
     events: tuple[CorporateAction, ...] = ()
     balances: dict[str, float] = field(default_factory=dict[str, float])
 
-    def with_quotes(self, security: str, quotes: Quotes) -> Self:
-        return replace(self, quotes={**self.quotes, security: quotes})
+    def with_quotes(self, security: str, **changes: Any) -> Self:
+        return replace(self, quotes={**self.quotes, security: replace(self.quotes[security], **changes)})
+
+    def with_vendor_record(self, issuer: str, **changes: Any) -> Self:
+        return replace(self, listed={**self.listed, issuer: replace(self.listed[issuer], **changes)})
 
     def units(self, security: str) -> float:
         """Return dollars of one unit of a security at a price of 1."""
@@ -217,83 +218,38 @@ def ledger_tables(ledger: FundLedger) -> dict[str, pl.DataFrame]:
     }
 
 
+def _iso(column: str) -> pl.Expr:
+    return pl.col(column).dt.to_string()
+
+
 def _custodian(ledger: FundLedger) -> pl.DataFrame:
-    return _frame(
-        [
-            {
-                "custodian": lot.custodian,
-                "security": lot.security,
-                "lot": lot.lot,
-                "acquired": lot.acquired.isoformat(),
-                "quantity": lot.quantity,
-                "unit_cost": lot.unit_cost,
-            }
-            for lot in ledger.lots
-        ]
-    )
+    return pl.DataFrame(ledger.lots).select("custodian", "security", "lot", _iso("acquired"), "quantity", "unit_cost")
 
 
 def _trades(ledger: FundLedger) -> pl.DataFrame:
-    return _frame(
-        [
-            {
-                "trade": order.trade,
-                "trade_date": order.trade_date.isoformat(),
-                "settle_date": order.settle_date.isoformat(),
-                "security": order.security,
-                "side": "sell" if order.quantity < 0 else "buy",
-                "quantity": abs(order.quantity),
-                "price": order.price,
-                "replaces": order.replaces or None,
-            }
-            for order in ledger.orders
-        ],
-        replaces=pl.String,
-    )
+    side = pl.when(pl.col("quantity") < 0).then(pl.lit("sell")).otherwise(pl.lit("buy")).alias("side")
+    units, replaces = pl.col("quantity").abs(), pl.col("replaces").replace("", None)
+    dates = (_iso("trade_date"), _iso("settle_date"))
+    return pl.DataFrame(ledger.orders).select("trade", *dates, "security", side, units, "price", replaces)
 
 
 def _actions(ledger: FundLedger) -> pl.DataFrame:
-    return _frame(
-        [
-            {
-                "event": event.event,
-                "type": event.action.value,
-                "security": event.security,
-                "ex_date": event.ex_date.isoformat(),
-                "pay_date": event.pay_date.isoformat(),
-                "ratio": event.ratio or None,
-                "cash": event.cash or None,
-                "into": event.into or None,
-            }
-            for event in ledger.events
-        ],
-        ratio=pl.Float64,
-        cash=pl.Float64,
-        into=pl.String,
-    )
+    dates = (_iso("ex_date"), _iso("pay_date"))
+    terms = (pl.col("ratio", "cash").replace(0.0, None), pl.col("into").replace("", None))
+    return pl.DataFrame(ledger.events).select("event", pl.col("action").alias("type"), "security", *dates, *terms)
 
 
 def _prices(ledger: FundLedger) -> pl.DataFrame:
     days = [day.isoformat() for day in ledger.sessions]
     return pl.concat(
-        pl.DataFrame(
-            {
-                "date": days,
-                "security": [security] * len(days),
-                "close": quotes.closes,
-                "volume": quotes.volumes.astype("int64"),
-            }
-        )
-        for security, quotes in sorted(ledger.quotes.items())
+        pl.DataFrame({"date": days, "security": name, "close": quotes.closes, "volume": quotes.volumes.astype("int64")})
+        for name, quotes in sorted(ledger.quotes.items())
     )
 
 
 def _secondary_prices(ledger: FundLedger) -> pl.DataFrame:
-    rows = [
-        {"security": name, "close": quotes.secondary_close, "currency": quotes.secondary_currency}
-        for name, quotes in sorted(ledger.quotes.items())
-    ]
-    return _frame(rows)
+    rows = [(name, each.secondary_close, each.secondary_currency) for name, each in sorted(ledger.quotes.items())]
+    return pl.DataFrame(rows, schema=["security", "close", "currency"], orient="row")
 
 
 def _reference(ledger: FundLedger) -> pl.DataFrame:
@@ -322,56 +278,27 @@ def _reference(ledger: FundLedger) -> pl.DataFrame:
                 "shares_before": listed and listed.shares_before,
             }
         )
-    return _frame(rows)
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def _benchmark(ledger: FundLedger) -> pl.DataFrame:
-    return _frame(
-        [{"issuer": name, "weight": weight, "sector": sector} for name, (weight, sector) in ledger.benchmark.items()]
-    )
+    rows = [(name, *entry) for name, entry in ledger.benchmark.items()]
+    return pl.DataFrame(rows, schema=["issuer", "weight", "sector"], orient="row")
 
 
 def _constituents(ledger: FundLedger) -> pl.DataFrame:
-    return _frame(
-        [
-            {"security": fund, "issuer": issuer, "weight": weight}
-            for fund, weights in sorted(ledger.constituents.items())
-            for issuer, weight in weights.items()
-        ]
-    )
+    funds = sorted(ledger.constituents.items())
+    rows = [(fund, *entry) for fund, weights in funds for entry in weights.items()]
+    return pl.DataFrame(rows, schema=["security", "issuer", "weight"], orient="row")
 
 
 def _filings(ledger: FundLedger) -> pl.DataFrame:
-    return _frame(
-        [
-            {
-                "issuer": filing.issuer,
-                "form": filing.form,
-                "period_end": filing.period_end.isoformat(),
-                "filed": filing.filed.isoformat(),
-                "shares_outstanding": filing.shares,
-                "total_liabilities": filing.liabilities,
-                "stockholders_equity": filing.equity,
-            }
-            for filing in ledger.filings
-        ],
-        total_liabilities=pl.Float64,
-        stockholders_equity=pl.Float64,
-    )
+    names = {"shares": "shares_outstanding", "liabilities": "total_liabilities", "equity": "stockholders_equity"}
+    return pl.DataFrame(ledger.filings).with_columns(_iso("period_end"), _iso("filed")).rename(names)
 
 
 def _risk(ledger: FundLedger) -> pl.DataFrame:
-    return _frame(
-        [
-            {
-                "issuer": name,
-                "specific_variance": ledger.risk.specific[name],
-                **{f"factor_{place}": value for place, value in enumerate(loadings, 1)},
-            }
-            for name, loadings in ledger.risk.loadings.items()
-        ]
-    )
-
-
-def _frame(rows: list[dict[str, Any]], **types: type[pl.DataType]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
+    loadings = ledger.risk.loadings
+    columns = ["issuer", "specific_variance", *(f"factor_{i + 1}" for i in range(len(next(iter(loadings.values())))))]
+    rows = [(name, ledger.risk.specific[name], *row) for name, row in loadings.items()]
+    return pl.DataFrame(rows, schema=columns, orient="row")

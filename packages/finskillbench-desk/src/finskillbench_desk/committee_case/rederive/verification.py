@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from finskillbench.scoring.values import as_number, is_array, is_object, json_equal
-from finskillbench_desk.committee_case.rederive.places import Recovered, Row, effective_trades, find_planted, table_rows
+from finskillbench_desk.committee_case.rederive.book_and_traps import (
+    Recovered,
+    Row,
+    effective_trades,
+    find_planted,
+    table_rows,
+)
 
 CLOSE = 1e-7
 """Relative tolerance between two derivations of a number."""
@@ -65,9 +71,7 @@ def instruments(case: Mapping[str, Any], book: Recovered) -> list[Row]:
     found = [_cash()]
     for row in table_rows(case["reference"]):
         name, issuer, currency = row["security"], row["issuer"] or "", book.currencies[row["security"]]
-        attributes = {
-            attribute: float(row[column]) for attribute, column in _NUMBERS.items() if row[column] is not None
-        }
+        attributes = {key: float(row[column]) for key, column in _NUMBERS.items() if row[column] is not None}
         if row["kind"] in _SIZED:
             attributes["market_cap"] = book.shares[issuer] * book.prices[issuer]
         found.append(
@@ -132,17 +136,13 @@ def risk_model(case: Mapping[str, Any]) -> dict[str, list[float]]:
 
 
 def derive_book(case: Mapping[str, Any], book: Recovered) -> dict[str, Any]:
-    pending = trading(case, book)[2:]
-    return {
-        "positions": [
-            {"security": name, "quantity": units, "value": units * book.prices[name]}
-            for name, units in sorted(book.quantities.items())
-        ],
-        "cash": book.cash,
-        "pending_purchases": pending[0],
-        "pending_sales": pending[1],
-        "replaced": replaced(case, book),
-    }
+    _, _, purchases, sales = trading(case, book)
+    positions = [
+        {"security": name, "quantity": units, "value": units * book.prices[name]}
+        for name, units in sorted(book.quantities.items())
+    ]
+    pending = {"pending_purchases": purchases, "pending_sales": sales}
+    return {"positions": positions, "cash": book.cash, **pending, "replaced": replaced(case, book)}
 
 
 def replaced(case: Mapping[str, Any], book: Recovered) -> list[Row]:

@@ -14,6 +14,8 @@ from typing import Any
 
 Columns = Mapping[str, Sequence[Any]]
 Row = dict[str, Any]
+Case = Mapping[str, Any]
+History = Mapping[str, list[Row]]
 
 
 def table_rows(table: Columns) -> Iterator[Row]:
@@ -45,7 +47,7 @@ def histories(prices: Columns) -> dict[str, list[Row]]:
     return found
 
 
-def recovered(case: Mapping[str, Any], history: Mapping[str, list[Row]] | None = None) -> Recovered:
+def recovered(case: Case, history: History | None = None) -> Recovered:
     """Derive the trade-date book from the records of a case; `history` may pass the result of `histories`."""
     day: str = case["as_of"]
     fx: dict[str, float] = {"GBX": case["fx"]["GBP"] / 100, **case["fx"]}
@@ -93,18 +95,13 @@ def recovered(case: Mapping[str, Any], history: Mapping[str, list[Row]] | None =
 
 
 def _quote(
-    name: str,
-    history: Mapping[str, list[Row]],
-    secondary: Mapping[str, Row],
-    reference: Mapping[str, Row],
-    fx: Mapping[str, float],
+    name: str, history: History, secondary: Mapping[str, Row], reference: Mapping[str, Row], fx: Mapping[str, float]
 ) -> tuple[float, str]:
     """Return the price of a line by the policy, and its currency."""
-    close = history[name][-1]["close"]
-    repeats = 1
-    while repeats < len(history[name]) and history[name][-1 - repeats]["close"] == close:
-        repeats += 1
-    if repeats >= 3 and any(row["volume"] > 0 for row in history[name][-repeats + 1 :]):
+    rows = history[name]
+    close = rows[-1]["close"]
+    repeats = next((i for i in range(1, len(rows)) if rows[-1 - i]["close"] != close), len(rows))
+    if repeats >= 3 and any(row["volume"] > 0 for row in rows[-repeats + 1 :]):
         close = secondary[name]["close"]
     candidates = [reference[name]["currency"], secondary[name]["currency"]]
     first_line = reference[name]["issuer"]
@@ -121,28 +118,24 @@ def effective_trades(trades: Columns, day: str) -> list[Row]:
     return [row for row in rows if row["trade"] not in gone and row["trade_date"] <= day and row["quantity"]]
 
 
-def _settled(case: Mapping[str, Any], history: Mapping[str, list[Row]]) -> dict[str, float]:
+def _settled(case: Case, history: History) -> dict[str, float]:
     """Return the custodians' units: each lot once, and lots from before a split in current units."""
     splits = [row for row in table_rows(case["corporate_actions"]) if row["type"] == "split"]
-    closes: dict[str, dict[str, float]] = {}
-    for split in splits:
-        name = split["security"]
-        closes[name] = {row["date"]: row["close"] for row in history.get(name, ())}
+    names = {split["security"] for split in splits}
+    closes = {name: {row["date"]: row["close"] for row in history.get(name, ())} for name in names}
     units: dict[str, float] = {}
     seen: set[str] = set()
     for lot in table_rows(case["custodian"]):
         if lot["lot"] in seen:
             continue
         seen.add(lot["lot"])
-        count = lot["quantity"]
+        name, count, cost = lot["security"], lot["quantity"], lot["unit_cost"]
         for split in splits:
-            if split["security"] == lot["security"] and lot["acquired"] < split["ex_date"] <= case["as_of"]:
-                then = closes[lot["security"]].get(lot["acquired"])
-                if then is not None and abs(lot["unit_cost"] / then - 1) < abs(
-                    lot["unit_cost"] * split["ratio"] / then - 1
-                ):
-                    count *= split["ratio"]
-        units[lot["security"]] = units.get(lot["security"], 0.0) + count
+            if split["security"] == name and lot["acquired"] < split["ex_date"] <= case["as_of"]:
+                then, ratio = closes[name].get(lot["acquired"]), split["ratio"]
+                if then is not None and abs(cost / then - 1) < abs(cost * ratio / then - 1):
+                    count *= ratio
+        units[name] = units.get(name, 0.0) + count
     return units
 
 
@@ -150,8 +143,6 @@ _STANDS_STILL = 3
 """Sessions with an unchanged close that may indicate a failed feed."""
 _SAME = 1e-3
 """Relative difference up to which two share counts are equal."""
-Case = Mapping[str, Any]
-History = Mapping[str, list[Row]]
 
 
 def find_planted(case: Case, book: Recovered) -> list[Row]:
@@ -221,11 +212,10 @@ def _duplicates(case: Case, book: Recovered, history: History) -> Iterator[Row]:
     lots = list(table_rows(case["custodian"]))
     for earlier, later in _alike(lots, ("security", "acquired", "quantity", "unit_cost")):
         name = later["security"]
+        remaining = [row for row in lots if row is not later]
         face, mended = (
-            _quantity(
-                {**case, "custodian": _columns([*(row for row in lots if row is not later), other])}, name, history
-            )
-            for other in ({**later, "lot": f"{later['lot']} again"}, {**later, "lot": earlier["lot"]})
+            _quantity({**case, "custodian": _columns([*remaining, {**later, "lot": number}])}, name, history)
+            for number in (f"{later['lot']} again", earlier["lot"])
         )
         yield _place("duplicate_line", name, "quantity", book.quantities.get(name, 0.0), face, mended)
 
@@ -266,19 +256,13 @@ def _standstills(case: Case, book: Recovered, history: History) -> Iterator[Row]
 def _currencies(case: Case, book: Recovered) -> Iterator[Row]:
     """Find lines with different currencies in the two sources: the face value uses the reference file's."""
     secondary = {row["security"]: row["currency"] for row in table_rows(case["second_source"])}
+    fx = {"GBX": case["fx"]["GBP"] / 100, **case["fx"]}
     for row in table_rows(case["reference"]):
-        name, listed_currency = row["security"], row["currency"]
-        if listed_currency == secondary[name]:
-            continue
-        face, mended = (
-            book.prices[name] / book.units[name] * row["multiplier"] * _rate(case, currency)
-            for currency in (listed_currency, secondary[name])
-        )
-        yield _place("currency_unit", name, "price", book.prices[name], face, mended)
-
-
-def _rate(case: Case, currency: str) -> float:
-    return case["fx"]["GBP"] / 100 if currency == "GBX" else case["fx"][currency]
+        name, currencies = row["security"], (row["currency"], secondary[row["security"]])
+        if currencies[0] != currencies[1]:
+            close = book.prices[name] / book.units[name]
+            face, mended = (close * row["multiplier"] * fx[currency] for currency in currencies)
+            yield _place("currency_unit", name, "price", book.prices[name], face, mended)
 
 
 def _issuers(case: Case) -> dict[str, Row]:
@@ -288,10 +272,9 @@ def _issuers(case: Case) -> dict[str, Row]:
 def _sectors(case: Case, book: Recovered) -> Iterator[Row]:
     """Find changed vendor sectors: the face value is the new one, the correction the old one."""
     for issuer, row in _issuers(case).items():
-        if row["sector"] != row["sector_before"]:
-            yield _place(
-                "overwritten_sector", issuer, "sector", book.sectors[issuer], row["sector"], row["sector_before"]
-            )
+        now, before = row["sector"], row["sector_before"]
+        if now != before:
+            yield _place("overwritten_sector", issuer, "sector", book.sectors[issuer], now, before)
 
 
 def _counts(case: Case, book: Recovered) -> Iterator[Row]:
