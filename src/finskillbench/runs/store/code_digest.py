@@ -51,6 +51,8 @@ def _collect(node: ast.AST, words: list[str], imports: list[str]) -> None:
         words.append(f".{field}")
         children: list[Any] = value if is_array(value) else [value]
         for each in _without_docstring(children) if field in _BODIES else children:
+            if isinstance(node, ast.JoinedStr) and isinstance(each, ast.Constant) and each.value == "":
+                continue  # Python 3.12.1 alone puts empty texts into some f-strings
             if isinstance(each, ast.AST):
                 _collect(each, words, imports)
             else:
