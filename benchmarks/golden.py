@@ -1,13 +1,15 @@
 """Digests of editions and baseline rows, compared with the committed ones, so that moving code changes no result.
 
-    python benchmarks/golden.py [EDITION ...] [--write] [--base COMMIT]
+    python benchmarks/golden.py [EDITION ...] [--write] [--base COMMIT [--ignore-text]]
 
 Editions are `seed-1` and `seed-7` (both suites, synthetic) and `real` (both suites, from the collection of raw files in
 `../shared/realdata`; skipped with a note where that is absent). Digested are the files under `truth/`, `episodes/` and
 `certificates/`, and the rows of three baselines on `seed-1` without timings, versions and digests of configurations.
-`--write` replaces `golden.json`. `--base` digests a commit in a checkout of its own with the same packages, compares
-today with it, and leaves `golden.json` alone. Exit code 1 where a digest differs. Takes about 10 minutes on two cores.
-Last digits depend on the processor: where the committed digests differ, compare with `--base`.
+`--write` replaces `golden.json`. `--base` digests a commit in a separate checkout with the same packages, compares the
+present code with it, prints the seconds of both, and leaves `golden.json` alone. `--ignore-text` leaves out texts
+(strings with a space) and input tokens, so that a change of wording alone shows no difference. Exit code 1 where a
+digest differs. Takes about 10 minutes on two cores. Last digits depend on the processor: where the committed digests
+differ, compare with `--base`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,11 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 ROOT = Path(__file__).resolve().parents[1]
 REAL = ROOT.parent / "shared" / "realdata"
@@ -39,7 +45,7 @@ VARYING = (
 _CLI = "import sys; from finskillbench.cli import main; sys.exit(main())"
 
 
-def digests(checkout: Path, editions: list[str], folder: Path) -> dict[str, str]:
+def digests(checkout: Path, editions: list[str], folder: Path, *, texts: bool = True) -> dict[str, str]:
     """Return `edition/file` to SHA-256 for the code of `checkout`; editions and runs are written to `folder`."""
     found: dict[str, str] = {}
     for name in editions:
@@ -48,31 +54,52 @@ def digests(checkout: Path, editions: list[str], folder: Path) -> dict[str, str]
         for part in PARTS:
             for path in sorted((edition / part).rglob("*")):
                 if path.is_file():
-                    found[f"{name}/{path.relative_to(edition)}"] = hashlib.sha256(path.read_bytes()).hexdigest()
+                    content = path.read_bytes()
+                    if not texts and path.suffix == ".jsonl":
+                        content = b"\n".join(_without_texts(line) for line in content.splitlines())
+                    found[f"{name}/{path.relative_to(edition)}"] = hashlib.sha256(content).hexdigest()
         if name == "seed-1":
-            found[f"{name}/rows"] = _rows(checkout, edition, folder / "run")
+            found[f"{name}/rows"] = _rows(checkout, edition, folder / "run", texts=texts)
     return found
 
 
-def _rows(checkout: Path, edition: Path, out: Path) -> str:
+def _without_texts(line: bytes) -> bytes:
+    """Return a JSON line with sorted keys, in which strings with a space are empty."""
+
+    def stripped(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: stripped(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [stripped(each) for each in value]
+        return "" if isinstance(value, str) and " " in value else value
+
+    return orjson.dumps(stripped(orjson.loads(line)), option=orjson.OPT_SORT_KEYS)
+
+
+def _rows(checkout: Path, edition: Path, out: Path, *, texts: bool) -> str:
     """Run the baselines on an edition; return the SHA-256 of the sorted rows."""
     import polars as pl
 
     models = [word for model in MODELS for word in ("--model", model)]
     options = ("--suite", "all", "--condition", "no_skill", "--condition", "curated", "--limit", "8")
     _call(checkout, "run", "--edition", str(edition), *models, *options, "--out", str(out))
-    rows = pl.read_parquet(out / "rows.parquet").drop(VARYING).sort("task_id", "condition", "model", "run_idx")
+    rows = (
+        pl.read_parquet(out / "rows.parquet")
+        .drop(VARYING if texts else (*VARYING, "total_input_tokens"))
+        .sort("task_id", "condition", "model", "run_idx")
+    )
     return hashlib.sha256(rows.write_ndjson().encode()).hexdigest()
 
 
 def _call(checkout: Path, *arguments: str) -> None:
     sources = os.pathsep.join(str(checkout / part) for part in ("src", "packages/finskillbench-desk/src"))
-    environment = {**os.environ, "PYTHONPATH": sources}
+    environment, begun = {**os.environ, "PYTHONPATH": sources}, time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", _CLI, *arguments], cwd=checkout, env=environment, capture_output=True, text=True
     )
     if done.returncode:
         raise SystemExit(f"finskillbench {' '.join(arguments)}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+    print(f"{checkout.name}: {arguments[0]} {time.perf_counter() - begun:.1f} s", flush=True)
 
 
 def compare(expected: dict[str, str], found: dict[str, str]) -> list[str]:
@@ -92,19 +119,23 @@ def main() -> int:
     parser.add_argument("editions", nargs="*", metavar="EDITION", default=list(EDITIONS))
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--base", metavar="COMMIT")
+    parser.add_argument("--ignore-text", action="store_true")
     options = parser.parse_args()
+    if options.ignore_text and not options.base:
+        parser.error("--ignore-text needs --base; the committed digests hold texts")
+    texts = not options.ignore_text
     editions = [name for name in options.editions if name != "real" or REAL.is_dir()]
     if "real" in options.editions and "real" not in editions:
         print(f"real: skipped, {REAL} is absent")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        found = digests(ROOT, editions, folder / "today")
+        found = digests(ROOT, editions, folder / "today", texts=texts)
         expected = json.loads(COMMITTED.read_text()) if COMMITTED.exists() else {}
         if options.base:
             checkout = folder / "checkout"
             subprocess.run(["git", "worktree", "add", "--detach", str(checkout), options.base], cwd=ROOT, check=True)
             try:
-                expected = digests(checkout, editions, folder / "base")
+                expected = digests(checkout, editions, folder / "base", texts=texts)
             finally:
                 subprocess.run(["git", "worktree", "remove", "--force", str(checkout)], cwd=ROOT, check=True)
     if options.write:

@@ -32,32 +32,32 @@ def code_digest(names: tuple[str, ...], without: Collection[str] = (), package: 
 @cache
 def _module_digest(source: bytes) -> str:
     """Return the digest of the syntax tree, equal in every Python version; imports count as sorted names."""
-    words, imports = list[str](), list[str]()
-    _collect(ast.parse(source), words, imports)
-    return hashlib.sha256("\0".join([*sorted(imports), *words]).encode()).hexdigest()
+    tokens, imports = list[str](), list[str]()
+    _collect(ast.parse(source), tokens, imports)
+    return hashlib.sha256("\0".join([*sorted(imports), *tokens]).encode()).hexdigest()
 
 
-def _collect(node: ast.AST, words: list[str], imports: list[str]) -> None:
-    """Append class, fields and values of a node and of all nodes below it; a list of words is faster than a tree."""
+def _collect(node: ast.AST, tokens: list[str], imports: list[str]) -> None:
+    """Append class, fields and values of a node and of all nodes below it; a flat list is faster than a tree."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         # `import a.b` binds `a`, and the attributes of `a` stay in the tree.
         imports += [f"{each.name.rpartition('.')[2]} {each.asname}" for each in node.names]
         return
-    words.append(f"({type(node).__name__}")
+    tokens.append(f"({type(node).__name__}")
     for field in node._fields:
         value: Any = getattr(node, field, None)
         if value is None or value == []:
             continue
-        words.append(f".{field}")
+        tokens.append(f".{field}")
         children: list[Any] = value if is_array(value) else [value]
         for each in _without_docstring(children) if field in _BODIES else children:
             if isinstance(node, ast.JoinedStr) and isinstance(each, ast.Constant) and each.value == "":
                 continue  # Python 3.12.1 alone puts empty texts into some f-strings
             if isinstance(each, ast.AST):
-                _collect(each, words, imports)
+                _collect(each, tokens, imports)
             else:
-                words.append(repr(each))
-    words.append(")")
+                tokens.append(repr(each))
+    tokens.append(")")
 
 
 _BODIES = frozenset({"body", "orelse", "finalbody"})

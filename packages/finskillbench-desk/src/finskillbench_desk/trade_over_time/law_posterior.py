@@ -167,7 +167,7 @@ def _dated(seen: Evidence, week: int, weeks: int) -> Moments:
 
 def _common_break(seen: Evidence, week: int, weeks: int) -> Moments:
     """Sum over the date of one break of all places, if there is one."""
-    stretch = _pair_stretch if seen.law.together == 2 else _single_stretch
+    stretch = _pair_stretch if seen.law.effects == 2 else _single_stretch
     whole = stretch(seen, 0, week)
     past = [*(stretch(seen, 0, date).log for date in DATES), np.zeros_like(whole.log)]
     now = [*(stretch(seen, date, week) for date in DATES), whole]

@@ -125,7 +125,7 @@ def law_forecasts(case: LawCase, ahead: int) -> Floats:
     count = int(case.place.max()) + 1
     inside = [(panel[:, case.place == g], case.residuals[:, case.place == g]) for g in range(count)]
     if law.course == "break":
-        sizes = (_after_break if law.together == 1 else _two_after_break)(law, inside)
+        sizes = (_after_break if law.effects == 1 else _two_after_break)(law, inside)
     elif law.course == "fading":
         sizes = [_fading(law, *each, ahead) for each in inside]
     elif law.course == "ends":

@@ -41,7 +41,7 @@ class Law:
     form : feature of a candidate: its `level`, its level `delay` weeks ago (`delayed`), its change over `delay` weeks
         (`trend`); or, for two signals of a vendor, their `spread`, the first where the second is positive (`gate`), or
         their `product`.
-    together : number of effects in a place at the same time, 1; or 2, with a `break` and normal residuals only.
+    effects : number of effects in a place at the same time, 1; or 2, with a `break` and normal residuals only.
     course : `ends`, each effect for itself with probability `change`; `break`, once for all places with probability
         `change`; `fading`, with probability `change` from a date on, when sizes begin to halve every `life` weeks;
         `intermittent`, turned on or off before each week with probability `change`. Dates are `DATES`.
@@ -56,7 +56,7 @@ class Law:
 
     place: Place
     form: Form
-    together: int
+    effects: int
     course: Course
     nothing: float
     strength: float
@@ -84,7 +84,7 @@ class _Structure:
 
     place: Place
     form: Form
-    together: int
+    effects: int
     course: Course
     strength: tuple[float, float]
     change: tuple[float, float]
@@ -122,7 +122,7 @@ def draw_law(rng: np.random.Generator, structure: str) -> Law:
     return Law(
         place=ranges.place,
         form=ranges.form,
-        together=ranges.together,
+        effects=ranges.effects,
         course=ranges.course,
         nothing=round(float(rng.uniform(0.05, 0.35)), 2) if ranges.place != "market" else 0.05,
         strength=round(float(rng.uniform(*ranges.strength)), 4),
@@ -228,7 +228,7 @@ def draw_effects(rng: np.random.Generator, law: Law, place_of: Integers, found: 
         for span in spans:
             if rng.random() < law.nothing:
                 continue
-            for candidate in rng.choice(found.shape[2], law.together, replace=False):
+            for candidate in rng.choice(found.shape[2], law.effects, replace=False):
                 size = rng.normal(law.strength, law.spread * law.strength)
                 size *= rng.choice([-1.0, 1.0]) if law.either_sign else 1.0
                 weight = size * span * _course(rng, law, weeks)

@@ -51,6 +51,16 @@ def test_two_derivations_of_the_posterior_agree(structure: str) -> None:
     assert np.abs(found.doubt - doubt).max() < 1e-7
 
 
+def test_two_derivations_agree_where_every_date_of_a_break_is_possible() -> None:
+    law, _, _, seen = drawn("market_change_break", 0)
+    weak, book = replace(law, strength=0.003), draw_book(np.random.default_rng(0), NAMES)
+    book = replace(book, specific=seen.specific, benchmark=seen.benchmark)
+    found = law_effects(weak, seen.scores, seen.start, seen.residuals, book)
+    alpha, doubt = rederive_law(weak, seen)
+    assert np.abs(found.alpha - alpha).max() < 1e-9
+    assert np.abs(found.doubt - doubt).max() < 1e-9
+
+
 def test_the_posterior_of_the_disclosed_law_has_a_closed_form() -> None:
     tier = TIERS["medium"]
     world = draw_world(np.random.default_rng(3), NAMES, tier)
