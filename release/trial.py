@@ -27,9 +27,9 @@ VERSIONS = ("3.11", "3.12", "3.13")
 SOURCES = {"finskillbench": "src/", "finskillbench_desk": "packages/finskillbench-desk/src/"}
 """Folder of the package of each distribution, by the name that its files begin with."""
 _EDITION = Path("editions", "small")
-_BUILD = ("data", "build", "--seed", "7", "--names", "15", "--out", str(_EDITION))
+_BUILD = ("data", "build", "--seed", "7", "--companies", "15", "--out", str(_EDITION))
 _DESK = Path("editions", "desk")
-_BUILD_DESK = ("data", "build", "--suite", "desk", "--seed", "7", "--names", "15", "--out", str(_DESK))
+_BUILD_DESK = ("data", "build", "--suite", "desk", "--seed", "7", "--companies", "15", "--out", str(_DESK))
 _OUTSIDE = """
 import sys, finskillbench
 from importlib.metadata import entry_points
