@@ -26,7 +26,7 @@ def rows() -> pl.DataFrame:
     return made.with_columns(
         signed=pl.when(risk).then(number % 2 == 0),
         traps=pl.when(risk)
-        .then(pl.concat_list(pl.format("stale_price@X={}", fallen), pl.lit("unit_slip@Y=unknown")))
+        .then(pl.concat_list(pl.format("stale_price@X={}", fallen), pl.lit("unit_slip@Y=untested")))
         .otherwise(pl.lit([], pl.List(pl.String))),
     )
 

@@ -1,11 +1,15 @@
 """Shares of the attainable gain by agent and tier, and build time and size of allocation cases.
 
-    python packages/finskillbench-desk/benchmarks/allocate.py [--seeds 1 2] [--cases 12]
+    python packages/finskillbench-desk/benchmarks/allocate.py [--seeds 1 2] [--cases 12] [--disclosure described]
 
-Agents range from the unchanged book through largest t-values and partial Bayesian methods to the exact posterior.
-`picks` takes the best source in the best of seven windows that end now; `skilled` cuts the record and averages the five
-best sources over possible starts. Two more agents suspect traps everywhere. It also prints what
-`baseline/reference`, `textbook` and `trapped` earn through the skill scripts, and the cost of each kind of mistake.
+With `described` or `data` it prints, for each structure of laws that are not disclosed, what the recipe of
+`allocate.examples` and the programs earn.
+
+For cases that disclose everything, agents range from the unchanged book through largest t-values and partial Bayesian
+methods to the exact posterior. `picks` takes the best source in the best of seven windows that end now; `skilled` cuts
+the record and averages the five best sources over possible starts. Two more agents suspect traps everywhere. It also
+prints what `baseline/reference`, `textbook` and `trapped` earn through the skill scripts, and the cost of each kind of
+mistake.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import runpy
 import time
 from collections import defaultdict
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -24,9 +29,12 @@ import numpy as np
 import orjson
 
 import finskillbench_desk
+from finskillbench.domains.building import Disclosure
 from finskillbench.domains.tables import EpisodeTable, dump
 from finskillbench.episode import Profile, Truth
 from finskillbench_desk.allocate import SUBTASK, allocation_tables, input_of, label_of
+from finskillbench_desk.allocate.law_cases import draw_allocation_law_case
+from finskillbench_desk.allocate.laws import STRUCTURES
 from finskillbench_desk.allocate.posterior import STRETCHES, Hypotheses, forecast
 from finskillbench_desk.allocate.procedures import run_procedure
 from finskillbench_desk.allocate.prompts import source_log
@@ -65,7 +73,7 @@ def agent_shares(case: AllocationCase, log: str) -> dict[str, float]:
         counted = scores[:-1] * (np.arange(len(scores) - 1)[:, None, None] >= start)
         sums = sums_by_group(counted, world.residuals, world.book.specific, GROUPS)
         x, y = (part.sum(axis=0) for part in sums)
-        now = scores[-1].reshape(GROUPS, GROUP_SIZE, -1)
+        now = np.nan_to_num(scores[-1]).reshape(GROUPS, GROUP_SIZE, -1)
         with np.errstate(divide="ignore", invalid="ignore"):
             best = np.nan_to_num(np.abs(y) / np.sqrt(x)).argmax(axis=1)
         effects = [now[group][:, b] * y[group, b] / x[group, b] for group, b in enumerate(best)]
@@ -161,11 +169,13 @@ def _scores(hypotheses: Hypotheses, group: int) -> Any:
     return hypotheses.now[group * GROUP_SIZE : (group + 1) * GROUP_SIZE]
 
 
-def baselines(case: AllocationCase, log: str) -> tuple[dict[str, float], dict[str, dict[str, str]], int]:
+def baselines(
+    case: AllocationCase, log: str, disclosure: Disclosure = "full"
+) -> tuple[dict[str, float], dict[str, dict[str, str]], int]:
     """Return the programs' scores and trap verdicts, and the printed size of the tables in characters."""
     frames = allocation_tables(case)
     data: dict[str, Any] = {
-        **input_of("case", case, frames, log),
+        **input_of("case", case, frames, log, disclosure),
         **{n: EpisodeTable(frame) for n, frame in frames.items()},
     }
     label = label_of("case", case)
@@ -185,22 +195,49 @@ def baselines(case: AllocationCase, log: str) -> tuple[dict[str, float], dict[st
         return {"output": orjson.loads(orjson.dumps(main(orjson.loads(payload))))}
 
     scorer = SUBTASK.scorers[Profile.CERTIFIED]
+    recipes = SUBTASK.examples.exploits(data) if disclosure != "full" else {}
+    recipe_shares = {name: scorer(answer, truth, data).value for name, answer in recipes.items()}
     scores = {
         name: scorer(run_procedure(each, serve), truth, data) for name, each in SUBTASK.interactive.procedures.items()
     }
     printed = sum(len(dump(EpisodeTable(frame))) for frame in frames.values())
     return (
-        {f"baseline/{name}": score.value for name, score in scores.items()},
+        recipe_shares | {f"baseline/{name}": score.value for name, score in scores.items()},
         {name: dict(score.details["traps"]) for name, score in scores.items()},
         printed,
     )
+
+
+def undisclosed(seeds: list[int], cases: int, disclosure: Disclosure) -> None:
+    """Print gain, seconds, number and cost of mistakes, and shares by structure, for `cases` cases of each."""
+    rows, verdicts, names = list[list[float]](), list[str](), list[str]()
+    for place, structure in enumerate(STRUCTURES):
+        for seed, number in product(seeds, range(cases)):
+            rng, begun = np.random.default_rng([seed, number, place]), time.process_time()
+            case = draw_allocation_law_case(rng, UNIVERSE, structure, list(TIERS)[number % len(TIERS)])
+            seconds = time.process_time() - begun
+            shares, verdicts_by_program, _ = baselines(case, source_log(rng, case), disclosure)
+            costs = [1 - case.share(weights) for weights in case.misread.values()]
+            rows.append([case.gain, seconds, len(costs), fmean(costs), *shares.values()])
+            names = ["gain", "seconds", "mistakes", "cost", *shares]
+            verdicts += [
+                f"{name}: {verdict}" for name, found in verdicts_by_program.items() for verdict in found.values()
+            ]
+        found = np.mean(rows[-cases * len(seeds) :], axis=0)
+        print(f"{structure:28}" + "  ".join(f"{n} {v:.4g}" for n, v in zip(names, found, strict=True)), flush=True)
+    print(f"{'all':28}" + "  ".join(f"{n} {v:.4g}" for n, v in zip(names, np.mean(rows, axis=0), strict=True)))
+    print({each: verdicts.count(each) for each in sorted(set(verdicts))})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--cases", type=int, default=12)
+    parser.add_argument("--disclosure", choices=("full", "described", "data"), default="full")
     arguments = parser.parse_args()
+    if arguments.disclosure != "full":
+        undisclosed(arguments.seeds, arguments.cases, arguments.disclosure)
+        return
     shares: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     costs: dict[str, list[float]] = defaultdict(list)
     seconds, printed, gains, fell = [], [], [], defaultdict[str, list[str]](list)
@@ -232,7 +269,7 @@ def main() -> None:
     for kind, found in sorted(costs.items()):
         print(f"  {kind:22} {len(found):4} places, mean {fmean(found):5.2f}, least {min(found):5.2f}")
     for name, verdicts in fell.items():
-        counts = {verdict: verdicts.count(verdict) for verdict in ("avoided", "fallen", "unknown")}
+        counts = {verdict: verdicts.count(verdict) for verdict in ("avoided", "fallen", "untested")}
         print(f"  {name:22} {counts}")
     tokens = fmean(printed) / CHARACTERS_PER_TOKEN / 1e6
     print(f"\nattainable gain {fmean(gains):.2%} a quarter (least {min(gains):.2%}); {fmean(seconds):.2f} s a case")

@@ -2,6 +2,9 @@
 
     export PYTHONPATH=.:packages/finskillbench-desk/tests
     python packages/finskillbench-desk/benchmarks/forensic_screen.py --cases 40 --seed 1 --worlds 1000
+    python packages/finskillbench-desk/benchmarks/forensic_screen.py --undisclosed 6 --seed 1
+
+The last command prints, for each structure of undisclosed laws, seconds of a case, attainable gain and scores.
 
 Agents have correct data and differ in weighing: thresholds, plug-in (one volatility and one size for all), half of that
 evidence, or empirical Bayes as in the reference. Programs run through the skill scripts.
@@ -25,14 +28,28 @@ from threadpoolctl import threadpool_limits
 
 from finskillbench.arrays import Floats
 from finskillbench.domains.building import BuiltTask
+from finskillbench_desk.disclosure import PlannedCase
 from finskillbench_desk.engines.posterior.model import RatioModel
 from finskillbench_desk.engines.posterior.signatures import Innovations, innovations, mixed_evidence, signature_evidence
 from finskillbench_desk.forensic_screen import procedures
-from finskillbench_desk.forensic_screen.difficulty import TIERS, ParsedAssessments, score_parts, stored_posterior
+from finskillbench_desk.forensic_screen.difficulty import (
+    TIERS,
+    ParsedAssessments,
+    log_score,
+    score_parts,
+    stored_posterior,
+)
 from finskillbench_desk.forensic_screen.generator.world import ScreeningWorld, drawn_world
+from finskillbench_desk.forensic_screen.laws import STRUCTURES
 from finskillbench_desk.forensic_screen.reading import AdjustedRatios
 from finskillbench_desk.forensic_screen.rederive import rederive_kinds
-from finskillbench_desk.forensic_screen.subtask import certified, exact_posterior, quarters_until, screening_task
+from finskillbench_desk.forensic_screen.subtask import (
+    certified,
+    exact_posterior,
+    law_task,
+    quarters_until,
+    screening_task,
+)
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import itertools
@@ -49,8 +66,12 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--worlds", type=int, default=200, help="worlds for calibration and ladder")
+    parser.add_argument("--undisclosed", type=int, help="cases of each structure of undisclosed laws")
     options = parser.parse_args()
     with threadpool_limits(1):
+        if options.undisclosed:
+            undisclosed(options.undisclosed, options.seed)
+            return
         programs(options.cases, options.seed)
         worlds(options.worlds, options.seed)
 
@@ -87,6 +108,38 @@ def programs(cases: int, seed: int) -> None:
     print("  what each trap alone costs of the probabilities' part, mean and least:")
     for kind, found in sorted(costs.items()):
         print(f"    {kind:<15} {np.mean(found):.2f}  {min(found):.2f}  in {len(found)} cases")
+
+
+def undisclosed(cases: int, seed: int) -> None:
+    """Print figures of cases whose law is not disclosed, by structure."""
+    print(f"{'structure':26}{'seconds':>8}{'gain':>7}{'managed':>9}{'traps':>7}{'fallen':>8}" + _PROGRAMS_HEAD)
+    total: list[list[float]] = []
+    for structure in STRUCTURES:
+        rows = [_undisclosed_row(structure, place, seed) for place in range(cases)]
+        total += [row[5:] for row in rows]
+        mean = np.mean(rows, axis=0)
+        figures = f"{mean[0]:8.1f}{mean[1]:7.1f}{mean[2]:9.1f}{mean[3]:7.1f}{mean[4]:8.1f}"
+        print(f"{structure:26}{figures}" + "".join(f"{each:11.3f}" for each in mean[5:]), flush=True)
+    print(f"{'all':65}" + "".join(f"{each:11.3f}" for each in np.mean(total, axis=0)))
+
+
+_PROGRAMS = ("reference", "textbook", "trapped")
+_PROGRAMS_HEAD = "".join(f"{name:>11}" for name in _PROGRAMS)
+
+
+def _undisclosed_row(structure: str, place: int, seed: int) -> list[float]:
+    """Return seconds, gain, expected managed, traps, traps fallen for without corrections, and programs' scores."""
+    rng = np.random.default_rng([seed, place, list(STRUCTURES).index(structure)])
+    case = PlannedCase(place, ("described", "data")[place % 2], structure, list(TIERS)[place % len(TIERS)])
+    began = time.process_time()
+    made = law_task(rng, case, structure, DAY)
+    seconds = time.process_time() - began
+    p = stored_posterior(made.truth.verification)[1].sum(axis=1)
+    fields = full_input(made)
+    scores = [certified(play(made, getattr(procedures, name)), made.truth, fields) for name in _PROGRAMS]
+    verdicts = list(scores[-1].details["traps"].values())
+    gain = log_score(p, p) - log_score(np.full_like(p, p.mean()), p)
+    return [seconds, gain, p.sum(), len(verdicts), verdicts.count("fallen"), *(score.value for score in scores)]
 
 
 def trap_costs(task: BuiltTask) -> dict[str, float]:

@@ -1,5 +1,8 @@
 """Print figures of trading over time: agents and baselines by tier, cost of traps, rederivation, size and speed.
 
+With `--laws N` it prints instead, for N cases of each structure whose law is not disclosed: gain, seconds, shares of
+programs and fixed recipes, and the widest difference of the rederivation.
+
     export PYTHONPATH=.:packages/finskillbench-desk/tests
     python packages/finskillbench-desk/benchmarks/trade_over_time.py [--seed 0] [--cases 40] [--attempts 2000]
 
@@ -19,11 +22,15 @@ from desk_tests.trade_over_time.cases import DAYS, MARKET, full_input, play
 from desk_tests.trade_over_time.ladder import agents, score
 from threadpoolctl import threadpool_limits
 
-from finskillbench.domains.building import BuiltTask
+from finskillbench.domains.building import BuiltTask, Disclosure
 from finskillbench.domains.examples import Label
 from finskillbench.domains.tables import EpisodeTable, dump
 from finskillbench.findings import Findings
+from finskillbench_desk.disclosure import PlannedCase
 from finskillbench_desk.trade_over_time import subtask
+from finskillbench_desk.trade_over_time.examples import exploits
+from finskillbench_desk.trade_over_time.interactive import certified
+from finskillbench_desk.trade_over_time.laws import STRUCTURES
 from finskillbench_desk.trade_over_time.optimum import Optimum, TradingSetup, from_json, losses
 from finskillbench_desk.trade_over_time.world import DECISIONS, TIERS, TradingWorld
 
@@ -36,8 +43,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", type=int, default=40)
     parser.add_argument("--attempts", type=int, default=2000)
+    parser.add_argument("--laws", type=int, default=0)
     options = parser.parse_args()
     with threadpool_limits(1):
+        if options.laws:
+            laws(options.laws, options.seed)
+            return
         worlds: list[tuple[TradingWorld, Optimum]] = []
         original = subtask.solved
         subtask.solved = lambda world, known: worlds.append((world, original(world, known))) or worlds[-1][1]
@@ -55,6 +66,44 @@ def main() -> None:
         traps(tasks)
         proofs(tasks)
         attempts(tasks[0], options.attempts)
+
+
+def laws(count: int, seed: int) -> None:
+    """Print figures of cases whose law is not disclosed, by structure and by level."""
+    by_level: dict[str, list[dict[str, float]]] = {"described": [], "data": []}
+    for structure in STRUCTURES:
+        rows: list[dict[str, float]] = []
+        for number in range(count):
+            level: Disclosure = ("described", "data")[number % 2]
+            planned = PlannedCase(number, level, structure, list(TIERS)[number % len(TIERS)])
+            row, task = measured_law_case(np.random.default_rng([seed, number]), planned)
+            rows.append(row)
+            by_level[task.episode.metadata["disclosure"]].append(row)
+        print_means(structure, rows)
+    for level, rows in by_level.items():
+        print_means(level, rows)
+
+
+def measured_law_case(rng: np.random.Generator, planned: PlannedCase) -> tuple[dict[str, float], BuiltTask]:
+    """Return the figures of one case, and the case."""
+    started, findings = time.process_time(), Findings()
+    task = subtask.law_task(rng, MARKET, planned, DAYS)
+    built = time.process_time()
+    label = Label(task.episode, full_input(task), task.truth, task.certificate, True, task.hidden or {})
+    subtask.proof(label, findings)
+    row = {"gain": task.truth.proof["textbook_loss"], "build": built - started, "proof": time.process_time() - built}
+    row |= {"defects": len(findings.found), "difference": findings.figures["book_difference"]}
+    row |= {name: play(task, name)[0].value for name in subtask.SUBTASK.interactive.procedures}
+    recipes = exploits(full_input(task))
+    return row | {name: certified(recipe, task.truth, {}).value for name, recipe in recipes.items()}, task
+
+
+def print_means(name: str, rows: list[dict[str, float]]) -> None:
+    """Print the means of figures, and the largest of seconds, defects and differences."""
+    if rows:
+        means = ", ".join(f"{key} {np.mean([row[key] for row in rows]):.3g}" for key in rows[0])
+        most = ", ".join(f"{key} {max(row[key] for row in rows):.3g}" for key in ("build", "proof", "difference"))
+        print(f"{name} ({len(rows)}): {means}; at most {most}", flush=True)
 
 
 def size(tasks: list[BuiltTask], seconds: float) -> None:

@@ -57,7 +57,8 @@ class Results:
     `rows` has the columns of `rows.parquet`; `model` is the label in tables and `score` the score under the subtask's
     profile (`profiles`), null if none. Further columns are `episode` and `cluster` (unique across editions), `program`,
     `headline`, `suite` and `failed` (status `error`). `headline` means that the subtask counts towards it, or towards
-    the suite's if all rows are of another suite. `suite` is that of a domain outside of the paper's, else empty.
+    the suite's if all rows are of another suite. `suite` is that of a domain outside of the paper's, else empty, and
+    `suite_headline` whether the subtask counts towards that suite's headline.
     `episodes` has one row per model, harness, condition and scored episode: mean `score` over `repeats`, with domain,
     sub_task, difficulty, cluster, program, headline and suite. `excluded` are the models left out.
     """
@@ -108,12 +109,15 @@ def collect(rows: pl.DataFrame, profile: Profile = Profile.CERTIFIED, exclude: C
     suites = {each.name: one.suite for one in domains() if one.suite != PAPER_SUITE for each in one.subtasks}
     names = sorted(distinct_values(rows, "sub_task"), key=_place_in([subtask.name for subtask in subtasks()]))
     profiles = {name: _profile_of(rows.filter(pl.col("sub_task") == name), profile) for name in names}
-    names_of_headline = set(names) - {*outside_headline, *suites} or set(names) & suites.keys()
+    of_suites = set(names) & suites.keys()
+    counted = of_suites.difference(outside_headline) or of_suites
+    names_of_headline = set(names) - {*outside_headline, *suites} or counted
     rows = rows.with_columns(
         score=_score(profiles),
         program=pl.col("model").str.starts_with("baseline/"),
         headline=pl.col("sub_task").is_in(sorted(names_of_headline)),
         suite=pl.col("sub_task").replace_strict(suites, default="", return_dtype=pl.String),
+        suite_headline=pl.col("sub_task").is_in(sorted(counted)),
         failed=pl.col("status") == Status.ERROR.value,
         **_apart(rows),
     )
@@ -222,7 +226,7 @@ def _score(profiles: dict[str, Profile]) -> pl.Expr:
 
 
 def _episodes(rows: pl.DataFrame) -> pl.DataFrame:
-    alike = ("domain", "sub_task", "difficulty", "cluster", "program", "headline", "suite")
+    alike = ("domain", "sub_task", "difficulty", "cluster", "program", "headline", "suite", "suite_headline")
     return (
         rows.filter(pl.col("score").is_not_null())
         .group_by(EPISODE, maintain_order=True)

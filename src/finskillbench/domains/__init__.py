@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from finskillbench.domains.base import Answer, Domain, Extension, Naive, Scorer, Subtask, by_date
 from finskillbench.domains.catalog import CatalogFile
-from finskillbench.episode import Episode
+from finskillbench.episode import PAPER_SUITE, Episode
 from finskillbench.errors import InputError
 from finskillbench.extensions import DOMAINS, Registered, registered_extensions
 
@@ -97,11 +98,16 @@ def catalog_files() -> tuple[CatalogFile[Any], ...]:
     return tuple(file for one in domains() for file in one.catalog)
 
 
+def withheld_folders() -> list[Path]:
+    """Return the folders that scripts and agents' code cannot read."""
+    return [folder for one in domains() for folder in one.withheld]
+
+
 @cache
 def subtasks() -> tuple[Subtask, ...]:
-    """Return all subtasks in table order: by domain, subtasks outside the headline last."""
-    every = [subtask for one in domains() for subtask in one.subtasks]
-    return tuple(sorted(every, key=lambda subtask: not subtask.headline))
+    """Return all subtasks in table order: by suite and domain, subtasks outside a suite's headline last."""
+    every = [(one.suite != PAPER_SUITE, not subtask.headline, subtask) for one in domains() for subtask in one.subtasks]
+    return tuple(subtask for *_, subtask in sorted(every, key=lambda each: each[:2]))
 
 
 @cache

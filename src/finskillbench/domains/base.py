@@ -88,6 +88,7 @@ class Baselines:
     trivial : best answer that needs no reasoning, `baseline/trivial`.
     heuristic : exploit with the highest score on another seed, `baseline/heuristic`; empty if none is fitted.
     ceiling : minimum mean score of `baseline/reference` with skills; None if it earns full marks on every episode.
+        Episodes whose truth has a `law`, which is not disclosed, do not count.
     """
 
     no_skill: Naive | None = None
@@ -236,6 +237,7 @@ class Domain(Generic[O]):
     parameters : build parameters for the manifest, from the prepared objects after all subtasks were built.
     released : location of each subtask in the published release.
     catalog : files with which a user can replace built-in data; `prepare` reads them from its context.
+    withheld : folders of its code that scripts and agents' code cannot read, because they state what cases do not.
     warm_up : "module:function" that the script process calls before the first script; it must not start a thread.
     """
 
@@ -255,6 +257,7 @@ class Domain(Generic[O]):
     audits: Mapping[str, DomainCheck] = field(default_factory=dict[str, DomainCheck], repr=False)
     placebos: tuple[Path, ...] = ()
     catalog: tuple[CatalogFile[Any], ...] = field(default=(), repr=False)
+    withheld: tuple[Path, ...] = field(default=(), repr=False)
 
     @property
     def title(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from importlib import resources
-from typing import Any, NotRequired, TypedDict, TypeVar
+from typing import Any, Literal, NotRequired, TypedDict, TypeVar
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,9 @@ from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.errors import InternalError
 from finskillbench.panels import Panels
 from finskillbench.sources.edgar.collection import FilingsData
+
+Disclosure = Literal["full", "described", "data"]
+"""Statement of the law that a case follows: all of it, in words without numbers, or nothing but what its data are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class BuildContext:
     """First and last filing day of the reports used in episodes; None uses every report."""
     episodes: int | None = None
     """Maximum number of episodes of a subtask; None builds as many as specified."""
+    disclosure: Disclosure | None = None
+    """Disclosure of all cases that follow a law; None mixes `described` and `data`."""
     notes: list[str] = field(default_factory=list[str])
     """Deviations from the configuration, one sentence each; stored in the manifest."""
 

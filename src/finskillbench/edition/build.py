@@ -6,7 +6,7 @@ import gc
 import importlib.metadata
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from finskillbench.domains import catalog_files, domains, subtasks, suites_named
 from finskillbench.domains.base import Domain
+from finskillbench.domains.building import Disclosure
 from finskillbench.domains.catalog import Catalog, examine_catalog, read_catalog_folder
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.parts import BuildSpec, Processes, build_parts, units_of
@@ -64,6 +65,7 @@ def build_edition(
     companies: int | None = None,
     suite: str = PAPER_SUITE,
     episodes: int | None = None,
+    disclosure: Disclosure | None = None,
     catalog: Path | None = None,
     filed: tuple[date, date] | None = None,
     cluster: str | None = None,
@@ -79,6 +81,7 @@ def build_edition(
     companies : size of the universe, 15 to 3,000; default 30, or the size of the raw-dir's universe file.
     suite : the suite to build, or "all".
     episodes : most episodes of each subtask, for a quick look; None builds the number in the specification.
+    disclosure : how much cases of a suite whose cases follow a law state of it; None mixes `described` and `data`.
     catalog : folder with the user's mandates, books, scenarios, tiers or texts.
     filed : first and last filing day of the reports behind fundamental episodes. Default: every report, or for a
         collection made by `data fetch` those of its months.
@@ -106,19 +109,20 @@ def build_edition(
     chosen = tuple(one for one in domains() if one.suite in suites_named(suite))
     user_catalog = Catalog() if catalog is None else read_catalog_folder(catalog, catalog_files())
     _refuse_unused(user_catalog, chosen)
+
+    def request_of(raw: Path, stated: Mapping[str, Any], names: int | None) -> _Request:
+        return _Request(raw, stated, seed, names, chosen, episodes, user_catalog, filed, cluster, disclosure)
+
     if source == "raw-dir":
         if raw_dir is None or not raw_dir.is_dir():
             raise InputError(f"--raw-dir must name a folder of raw files, not {raw_dir}")
-        request = _Request(raw_dir, {"kind": source}, seed, companies, chosen, episodes, user_catalog, filed, cluster)
-        _build_files(request, out, progress)
+        _build_files(request_of(raw_dir, {"kind": source}, companies), out, progress)
     else:
         with new_folder(out) as folder, _raw_scratch(folder) as raw:
             size = companies or DEFAULT_NAMES
             progress("writing synthetic raw files")
             write_collection(Path(raw), seed=seed, names=size)
-            stated = {"kind": source, "names": size}
-            request = _Request(Path(raw), stated, seed, size, chosen, episodes, user_catalog, filed, cluster)
-            _write(folder, request, progress)
+            _write(folder, request_of(Path(raw), {"kind": source, "names": size}, size), progress)
     return load_edition(out)
 
 
@@ -129,7 +133,7 @@ def build_sample(raw_dir: Path, chosen: Sequence[Domain], out: Path, progress: P
     ------
     SourceError : as `build_edition`, for the files that these domains need.
     """
-    request = _Request(raw_dir, {"kind": "raw-dir"}, DEFAULT_SEED, None, chosen, 1, Catalog(), None, None)
+    request = _Request(raw_dir, {"kind": "raw-dir"}, DEFAULT_SEED, None, chosen, 1)
     _build_files(request, out, progress)
     return load_edition(out)
 
@@ -171,10 +175,11 @@ class _Request:
     seed: int
     names: int | None
     chosen: Sequence[Domain]
-    episodes: int | None
-    catalog: Catalog
-    filed: tuple[date, date] | None
-    cluster: str | None
+    episodes: int | None = None
+    catalog: Catalog = field(default_factory=Catalog)
+    filed: tuple[date, date] | None = None
+    cluster: str | None = None
+    disclosure: Disclosure | None = None
 
 
 def _write(folder: Path, request: _Request, progress: Progress) -> None:
@@ -198,6 +203,7 @@ def _write(folder: Path, request: _Request, progress: Progress) -> None:
             request.source["kind"] == "synthetic",
             request.filed,
             request.episodes,
+            request.disclosure,
         )
         if request.cluster is None:
             parts = build_parts(spec, units_of(buildable), processes, progress)
@@ -214,6 +220,7 @@ def _write(folder: Path, request: _Request, progress: Progress) -> None:
             "source": {**request.source, "raw_digest": _raw_digest(request.raw)},
             "seed": request.seed,
             **_write_catalog(request.catalog, folder),
+            **({"disclosure": request.disclosure} if request.disclosure else {}),
             **({"filed": [day.isoformat() for day in request.filed]} if request.filed else {}),
             "universe": list(panels.universe),
             "as_of_dates": [day.isoformat() for day in panels.month_ends],

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from finskillbench.domains import domain as registered
 from finskillbench.domains import domains
 from finskillbench.domains.base import Domain, Subtask
-from finskillbench.domains.building import BuildContext, BuiltTask
+from finskillbench.domains.building import BuildContext, BuiltTask, Disclosure
 from finskillbench.domains.catalog import Catalog
 from finskillbench.domains.checks.proofs import rederivation_proof
 from finskillbench.domains.tables import table_file
@@ -178,12 +178,15 @@ class BuildSpec:
     synthetic: bool
     filed: tuple[date, date] | None
     episodes: int | None = None
+    disclosure: Disclosure | None = None
 
     def context(self, one: Domain) -> BuildContext:
         """Create the build context of a domain; raw filings are read only if needed."""
         filings = load_filings(self.raw) if "company facts" in one.needs else None
         panels = read_panels(self.folder / "panels")
-        return BuildContext(panels, self.seed, filings, self.catalog, self.synthetic, self.filed, self.episodes)
+        return BuildContext(
+            panels, self.seed, filings, self.catalog, self.synthetic, self.filed, self.episodes, self.disclosure
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ class ServerProcess:
         python: Path,
         threads: bool,
         libraries: Sequence[str] | None,
+        withheld: Sequence[Path],
     ) -> None:
         self.ready = False
         self.frames = frames.FrameReader()
@@ -53,6 +54,7 @@ class ServerProcess:
             "warm_up": warm_up,
             "threads": threads,
             "libraries": None if libraries is None else list(map(str, access.installed(libraries))),
+            "withheld": list(map(str, withheld)),
             "scratch": str(self.scratch),
             "workers": workers,
             "owner": os.getpid(),

@@ -72,6 +72,7 @@ class ScriptRunner:
     threads : allow threads in scripts. Preloaded modules may then start threads that sleep while unused.
     libraries : distributions that scripts may use, with their dependencies and the standard library; nothing else can
         be imported or read. None allows everything installed.
+    withheld : folders of installed packages that scripts cannot read or import.
 
     Raises SkillError on entering if the warm process cannot start. One runner serves one event loop at a time.
     """
@@ -87,6 +88,7 @@ class ScriptRunner:
         python: Path = THIS_PYTHON,
         threads: bool = False,
         libraries: Sequence[str] | None = None,
+        withheld: Sequence[Path] = (),
     ) -> None:
         if workers < 1:
             raise ValueError(f"workers is {workers}: give at least 1")
@@ -94,7 +96,7 @@ class ScriptRunner:
         self.workers = workers
         self._preload, self._warm_up = tuple(preload), tuple(warm_up)
         self._trusted = tuple(trusted)
-        self._python, self._threads, self._libraries = python, threads, libraries
+        self._python, self._threads, self._libraries, self._withheld = python, threads, libraries, withheld
         self._guards: Mapping[str, bool] = {}
         self._server: ServerProcess | None = None
         self._bin = scratch.ScratchCleaner()
@@ -174,6 +176,7 @@ class ScriptRunner:
             python=self._python,
             threads=self._threads,
             libraries=self._libraries,
+            withheld=self._withheld,
         )
         return self._server
 

@@ -347,7 +347,7 @@ def _serve(connection: socket.socket, config: dict[str, Any], scratch_root: Path
     if libraries is not None:
         access.link(libraries, linked)
     warm_up = _warm(config["preload"], config["warm_up"], threads=threads)
-    readable = access.readable() if libraries is None else access.readable_of(linked)
+    readable = access.readable(config["withheld"]) if libraries is None else access.readable_of(linked)
     child_config = child.ChildConfig(
         limits=ScriptLimits(**config["limits"]),
         guards=_guards(offline=offline, threads=threads),

@@ -26,7 +26,9 @@ SUBTASKS: tuple[Subtask[Any, tuple[ListedName, ...]], ...] = (
     FORENSIC_SCREEN,
     COMMITTEE_CASE,
 )
-SKILLS = tuple(_PACKAGE / "skills" / name for name in ("signal-trading", "mandate-review", "account-screening"))
+SKILLS = tuple(
+    _PACKAGE / "skills" / name for name in ("signal-trading", "mandate-review", "account-screening", "research-methods")
+)
 """Skill packages of this suite; their scripts are single steps."""
 
 
@@ -42,12 +44,15 @@ def _prepare(context: BuildContext) -> tuple[ListedName, ...]:
 DOMAIN: Domain[tuple[ListedName, ...]] = Domain(
     name="desk",
     skills=(*SKILLS, *PORTFOLIO.skills, *RISK.skills, *FUNDAMENTAL.skills),
-    placebos=tuple(_PACKAGE / "placebo" / name for name in ("walling-seasons", "apiary-rounds", "boatyard-rounds")),
+    placebos=tuple(
+        _PACKAGE / "placebo" / name for name in ("walling-seasons", "apiary-rounds", "boatyard-rounds", "mill-seasons")
+    ),
     subtasks=SUBTASKS,
     prepare=_prepare,
     checks={"tables": check_tables, "primitives": _primitives},
     tools=("read_table",),
     suite="desk",
+    withheld=tuple(_PACKAGE / name for name in ("allocate", "trade_over_time", "forensic_screen", "committee_case")),
     divisible=True,
 )
 """A separate domain; no table averages its headline with those of the paper."""

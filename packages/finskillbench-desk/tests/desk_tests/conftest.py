@@ -14,8 +14,8 @@ from finskillbench.edition.checks.agent_view import AuditSources, CheckContext
 from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench_desk.domain import DOMAIN
 
-CASES = 40 if THOROUGH else 3
-"""Cases of each subtask, half a second each: 3 have every tier."""
+CASES = 20 if THOROUGH else 3
+"""Cases of each subtask, two seconds each; 20 have every structure at both disclosures."""
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +28,13 @@ def synthetic_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
 def synthetic_report(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
     """The validation of the edition, run once."""
     return validated_once(tmp_path_factory, "desk", synthetic_edition)
+
+
+@pytest.fixture(scope="session")
+def full_report(tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
+    """The validation of an edition whose cases state the law that they follow."""
+    edition = built_once(tmp_path_factory, "full", seed=1, suite=DOMAIN.suite, disclosure="full", episodes=3)
+    return validated_once(tmp_path_factory, "full", edition)
 
 
 @pytest.fixture(scope="session")

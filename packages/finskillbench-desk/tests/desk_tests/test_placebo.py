@@ -21,6 +21,12 @@ COUNTERPARTS = {
     "references/autumn-round.md": "references/books.md",
     "references/heather-moor.md": "references/mandates.md",
     "references/survey.md": "references/screening.md",
+    "references/leat.md": "references/data.md",
+    "references/wheel.md": "references/search.md",
+    "references/flood.md": "references/time.md",
+    "references/stones.md": "references/estimation.md",
+    "references/millers.md": "references/archives.md",
+    "references/grinding.md": "references/deciding.md",
 }
 
 

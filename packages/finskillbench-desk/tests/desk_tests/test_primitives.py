@@ -30,7 +30,7 @@ def test_no_script_writes_an_answer() -> None:
     findings = Findings()
     check_primitives(SKILLS, ANSWERS, findings)
     assert not findings.found
-    assert findings.figures["scripts"] == 18
+    assert findings.figures["scripts"] == 24
 
 
 def test_objects_are_told_by_their_keys() -> None:

@@ -15,10 +15,12 @@ from tests.editions import write_edition
 from tests.scoring.examples import truth
 
 from finskillbench import cli
+from finskillbench.analysis.results import collect
 from finskillbench.domains import catalog_files, domain_of
 from finskillbench.edition import build_edition, load_edition
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import CatalogError, InputError
+from finskillbench.reports.tables import common
 
 NOP = ["--model", "baseline/nop", "--condition", "no_skill"]
 DESK = ("allocate", "committee_case")
@@ -93,6 +95,18 @@ def test_a_report_of_one_suite(make: Make, capsys: pytest.CaptureFixture[str]) -
     told = capsys.readouterr().out
     assert "allocate" in told
     assert "rebalancing" not in told
+
+
+def test_a_committee_case_ranks_no_model(make: Make) -> None:
+    """Its score stands in the tables; the suite's mean is that of the other kinds."""
+    assert cli.main(["run", "--edition", str(make([*SUBTASKS, *DESK])), *NOP, "--suite", "all", "--out", "a"]) == 0
+    rows = pl.read_parquet("a/rows.parquet").with_columns(
+        scores=pl.struct(certified=(pl.col("sub_task") == "committee_case").cast(pl.Float64))
+    )
+    assert set(rows["sub_task"]) >= {*DESK}
+    with_headline = common.with_headline(collect(rows).episodes)
+    assert with_headline.filter(sub_task="desk")["stratum"].to_list() == ["allocate"]
+    assert collect(rows.filter(sub_task="committee_case")).rows["headline"].all()
 
 
 def test_exported_tasks_are_of_one_suite(make: Make) -> None:

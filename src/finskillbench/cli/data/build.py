@@ -107,6 +107,14 @@ class Source(StrEnum):
     RAW_DIR = "raw-dir"
 
 
+class Disclosed(StrEnum):
+    """Disclosure levels, as `finskillbench.domains.building.Disclosure`."""
+
+    FULL = "full"
+    DESCRIBED = "described"
+    DATA = "data"
+
+
 def build(
     out: NewFolder,
     source: Annotated[Source, Option(help="Fictional companies from a seed, or your raw files.")] = (Source.SYNTHETIC),
@@ -118,6 +126,12 @@ def build(
     suite: Annotated[
         str, Option(metavar="NAME", help="Suite to build: paper, one of another package, or all.")
     ] = PAPER_SUITE,
+    disclosure: Annotated[
+        Disclosed | None,
+        Option(
+            help="How much cases of the desk suite state of the law they follow. Default: half described, half data."
+        ),
+    ] = None,
     catalog: Annotated[
         Path | None, Option(help="Folder of your mandates, books and scenarios; `data catalog` writes an example.")
     ] = None,
@@ -141,6 +155,7 @@ def build(
             seed=DEFAULT_SEED if seed is None else seed,
             companies=companies,
             suite=suite,
+            disclosure=disclosure.value if disclosure else None,
             catalog=catalog,
             cluster=cluster,
             out=out,

@@ -110,7 +110,7 @@ def check_floor_and_ceiling(view: EpisodeView, findings: Findings) -> None:
     found = cast("Scored", findings.figures.setdefault("scores", {}))
     if view.subtask.baselines.ceiling is None:
         findings.expect(reference >= FULL, view.task_id, f"the reference program with skills scores {reference:.3f}")
-    else:
+    elif view.label.truth.verification.get("law") is None:  # a program need not find an undisclosed law
         found.setdefault(_SKILLED, {})[view.task_id] = reference
     for program in (TRIVIAL, NOP):
         found.setdefault(program, {})[view.task_id] = view.earned(program)
@@ -131,7 +131,7 @@ def conclude_floor_and_ceiling(sub_task: str, findings: Findings) -> None:
             worst = max(by_task, key=by_task.__getitem__)
             findings.fail(worst, f"{sub_task}: {name} scores {means[name]:.3f} on average, at most {most} is allowed")
     least = subtask_named(sub_task).baselines.ceiling
-    if least is not None and (reached := means.get(_SKILLED, 0.0)) < least:
+    if least is not None and (reached := means.get(_SKILLED, least)) < least:
         findings.fail(sub_task, f"the reference program with skills reaches {reached:.3f} on average, not {least}")
     findings.figures["means"] = {sub_task: means}
 

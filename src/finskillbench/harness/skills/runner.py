@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from finskillbench.domains import domains
+from finskillbench.domains import domains, withheld_folders
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Mount
 from finskillbench.harness.skills.loader import SkillPackage, curated, digest, read_files
@@ -28,7 +28,7 @@ def script_runner(*, allow_unconfined: bool = False) -> ScriptRunner:
     warm_up = [one.warm_up for one in domains() if one.warm_up is not None]
     packages = curated().values()
     trusted = [Path("/")] if allow_unconfined else [package.root for package in packages]
-    return ScriptRunner(preload=imports_of(packages), warm_up=warm_up, trusted=trusted)
+    return ScriptRunner(preload=imports_of(packages), warm_up=warm_up, trusted=trusted, withheld=withheld_folders())
 
 
 class MountedScripts:
@@ -52,7 +52,8 @@ class MountedScripts:
                     warm = warm or script_runner(allow_unconfined=allow_unconfined)
                     self._runners[package.root] = warm
                 else:
-                    runner = cold.setdefault(mounted.python, ScriptRunner(python=mounted.python, trusted=trusted))
+                    other = ScriptRunner(python=mounted.python, trusted=trusted, withheld=withheld_folders())
+                    runner = cold.setdefault(mounted.python, other)
                     self._runners[package.root] = runner
                     self._user_packages.append(package)
         self._copies: dict[Path, Path] = {}

@@ -1,6 +1,6 @@
 """Confined interpreters for `run_python`, with this library for skills or without it.
 
-The one without is tested before use, because access to the library would invalidate its condition.
+Each is tested before use, because access to the library, or to what domains withhold, would invalidate a condition.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from finskillbench.domains import withheld_folders
 from finskillbench.domains.tables import dump
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import Arm
+from finskillbench.harness.conditions import Arm, Condition
 from finskillbench.harness.skills.loader import SCRIPTS, SkillPackage, curated
 from finskillbench.harness.skills.runner import imports_of
 from finskillbench.sandbox import snippet, start
@@ -70,6 +71,19 @@ assert polars.DataFrame({"a": [1, 2]}).filter(polars.col("a") > 1).height == 1
 list(found())
 """
 """Code that attempts every known access to the library; its value lists the successful ones."""
+_TRIAL_OF_WITHHELD = """
+import sys
+
+def readable(path):
+    try:
+        return bool(open(path, "rb").read(1))
+    except OSError:
+        return False
+
+loaded = [getattr(each, "__file__", None) for each in list(sys.modules.values())]
+[path for path in withheld if path in loaded or readable(path)][:3]
+"""
+"""Code that tries to read withheld files; its value lists three that are readable, or modules in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +133,7 @@ def code_runner(*, with_library: bool, limits: ScriptLimits = LIMITS, trusted: S
         trusted=trusted,
         threads=True,
         libraries=libraries,
+        withheld=withheld_folders(),
     )
 
 
@@ -139,8 +154,7 @@ class Interpreters:
             for with_library in self._wanted:
                 runner = code_runner(with_library=with_library, trusted=self._trusted)
                 interpreter = Interpreter(stack.enter_context(runner))
-                if not with_library:
-                    _prove(interpreter)
+                _prove(interpreter, with_library=with_library)
                 self._interpreters[with_library] = interpreter
             self._stack = stack.pop_all()
         return self
@@ -153,13 +167,25 @@ class Interpreters:
         return self._interpreters.get(arm.scripts) if arm.code else None
 
 
-def _prove(interpreter: Interpreter) -> None:
-    """Attempt every known access to the library; raise InputError if one succeeds or a granted library fails."""
+def _prove(interpreter: Interpreter, *, with_library: bool) -> None:
+    """Attempt every access that would invalidate the condition; raise InputError if one succeeds.
+
+    Without the library these are the known accesses to it; a granted library that fails is an error too. With it, they
+    are the files that domains withhold.
+    """
+    if with_library:
+        files = [str(path) for folder in withheld_folders() for path in folder.rglob("*.py*")]
+        trial, names = _TRIAL_OF_WITHHELD, {"withheld": files}
+        what, found = "with skills", "it reads what domains withhold:"
+    else:
+        trial, names = _TRIAL, {"library": str(_LIBRARY)}
+        what, found = "without this library", "it finds this library by"
     with ThreadPoolExecutor(1, "trial") as pool:  # the caller's thread may run an event loop
-        ran = pool.submit(asyncio.run, interpreter.run(_TRIAL, {"library": str(_LIBRARY)}, {})).result()
+        ran = pool.submit(asyncio.run, interpreter.run(trial, names, {})).result()
     if ran.error is not None or ran.value:
-        what = ran.error or f"it finds this library by {', '.join(ran.value)}"
+        why = ran.error or f"{found} {', '.join(ran.value)}"
+        name = Condition.CODE_CURATED if with_library else Condition.CODE
         raise InputError(
-            f"condition code: the interpreter without this library failed its test: {' '.join(what.split())}; see "
+            f"condition {name}: the interpreter {what} failed its test: {' '.join(why.split())}; see "
             "finskillbench doctor"
         )

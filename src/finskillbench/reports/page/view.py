@@ -136,8 +136,8 @@ def views_of(results: Results) -> list[View]:
 
 
 def _of_suite(results: Results, suite: str) -> Results:
-    """Select one suite; all subtasks outside of the paper's suite count towards their headline."""
-    counted = {"headline": pl.lit(True)} if suite else {}
+    """Select one suite, with its headline."""
+    counted = {"headline": pl.col("suite_headline")} if suite else {}
     frames = (results.rows, results.episodes)
     rows, episodes = (each.filter(pl.col("suite") == suite).with_columns(**counted) for each in frames)
     present, conditions = set(rows["sub_task"]), set(rows["condition"])

@@ -55,7 +55,7 @@ def with_headline(frame: pl.DataFrame) -> pl.DataFrame:
     """
     frame = frame.with_columns(stratum=pl.col("sub_task"))
     counted = headline_only(frame).with_columns(sub_task=pl.lit(HEADLINE))
-    suite_headlines = frame.filter(pl.col("suite") != "", ~pl.col("headline")).with_columns(sub_task=pl.col("suite"))
+    suite_headlines = frame.filter("suite_headline", ~pl.col("headline")).with_columns(sub_task=pl.col("suite"))
     return pl.concat([frame, counted, suite_headlines])
 
 

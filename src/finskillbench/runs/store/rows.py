@@ -69,7 +69,7 @@ COLUMNS: Mapping[str, RowColumn] = {
     "scoring_method": RowColumn("", "verification method of the subtask"),
     "scoring_details": RowColumn("JSON", "measurements of the scorers"),
     "signed": RowColumn("", "true if every part of the case is right; null where a case has no parts"),
-    "traps": RowColumn("", "kind@place=avoided, fallen or unknown for each trap and control of the episode"),
+    "traps": RowColumn("", "kind@place=avoided, fallen or untested for each trap and control of the episode"),
     "episodes": RowColumn("calls", "the published name of turns"),
     "turns": RowColumn("calls", "answered model calls; tool calls for an agent that does not report model calls"),
     "total_input_tokens": RowColumn(

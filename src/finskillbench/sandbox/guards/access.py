@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from . import confine
@@ -19,8 +19,11 @@ _SYSTEM_LIBRARIES = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
-def readable() -> Readable:
-    """Return the paths readable in addition to the script's package: interpreter, libraries, some system files."""
+def readable(withheld: Iterable[str]) -> Readable:
+    """Return the paths readable in addition to the script's package: interpreter, libraries, some system files.
+
+    Nothing in the folders `withheld` is readable.
+    """
     prefixes = (sys.prefix, sys.base_prefix, sys.exec_prefix)
     parts = [Path(prefix, part) for prefix in prefixes for part in ("lib", "lib64", "share/zoneinfo")]
     installed = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
@@ -30,11 +33,24 @@ def readable() -> Readable:
     searched = [Path(name) for name in dict.fromkeys(sys.path) if name]
     folders = [path for path in searched if os.access(path, os.R_OK | os.X_OK) and path.is_dir()]
     outside = [path for path in folders if libraries.isdisjoint((path, *path.parents))]
-    return [
+    every = [
         *((path, confine.FS_READ) for path in libraries),
         *((path, confine.FS_LIST) for path in outside),
         *((path, confine.FS_READ) for folder in outside for path in _importable(folder)),
     ]
+    return list(_without(every, [Path(path).resolve() for path in withheld]))
+
+
+def _without(paths: Readable, withheld: Collection[Path]) -> Iterator[tuple[Path, int]]:
+    """Yield the paths; entries instead of a folder that holds a withheld one, since rights hold for all below."""
+    for path, rights in paths:
+        place = path.resolve()
+        inside = [each for each in withheld if each.is_relative_to(place)]
+        if rights != confine.FS_READ or not inside:
+            yield path, rights
+        elif place not in inside:
+            yield path, confine.FS_LIST
+            yield from _without([(entry, rights) for entry in path.iterdir()], inside)
 
 
 def _there(paths: Iterable[Path]) -> set[Path]:

@@ -1,23 +1,30 @@
 """Allocation: choose weights for 120 names from 190 sources of unknown worth and eleven years of their record.
 
-Worlds come from a disclosed family, so the exact posterior and the optimal weights are known (see `share`).
+Worlds come from a known law, drawn for each case from many structures and not disclosed, or from a disclosed family. So
+the exact posterior and the optimal weights are known (see `share`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import polars as pl
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, BuiltTask
+from finskillbench.domains.building import BuildContext, BuiltTask, Disclosure
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
+from finskillbench.domains.examples import Examples
 from finskillbench.domains.interactive import EpisodeBudget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
+from finskillbench_desk.allocate.examples import exploits, graded_examples
+from finskillbench_desk.allocate.law_cases import AllocationLawWorld, draw_allocation_law_case
+from finskillbench_desk.allocate.law_prompts import LAW_PROMPT, allocation_data_memo
+from finskillbench_desk.allocate.laws import BLOCK, STRUCTURES, law_json
+from finskillbench_desk.allocate.posterior import AllocationWorld
 from finskillbench_desk.allocate.procedures import PROCEDURES
 from finskillbench_desk.allocate.prompts import (
     CONVENTIONS,
@@ -26,11 +33,11 @@ from finskillbench_desk.allocate.prompts import (
     book_json,
     certified,
     effect_covariance_json,
+    family_json,
     source_log,
 )
 from finskillbench_desk.allocate.proof import proof
 from finskillbench_desk.allocate.sources import (
-    ANALYST_SHARE,
     BAND,
     FACTORS,
     GROUP_SIZE,
@@ -46,6 +53,7 @@ from finskillbench_desk.allocate.sources import (
     vendor_of,
 )
 from finskillbench_desk.allocate.traps import AllocationCase, draw_allocation_case
+from finskillbench_desk.disclosure import plan
 from finskillbench_desk.market import ListedName
 
 NAME = "allocate"
@@ -62,7 +70,7 @@ class AllocateInput(TypedDict):
     factor_returns: TableReference
     sources: TableReference
     factor_covariance: dict[str, Any]
-    family: dict[str, float]
+    family: NotRequired[dict[str, float]]
     limits: dict[str, float]
     risk_aversion: float
     documents: dict[str, str]
@@ -79,30 +87,33 @@ class Allocation(Answer):
 
 
 def build(context: BuildContext, objects: tuple[ListedName, ...]) -> Iterator[BuiltTask]:
-    """Yield forty cases, one world each, cycling through the tiers."""
+    """Yield forty cases, one world each, cycling through structures, disclosures and tiers."""
     if not context.synthetic or not objects:
         return
     names = [(listed.symbol, listed.industry) for listed in objects]
     dates = context.panels.month_ends
-    for number in range(context.most(EPISODES)):
-        tier = list(TIERS)[number % len(TIERS)]
-        rng = context.generator("desk", NAME, number)
-        case = draw_allocation_case(rng, names, tier)
+    for number, disclosure, structure, tier in plan(context, EPISODES, STRUCTURES, TIERS):
+        if structure is None:
+            rng = context.generator("desk", NAME, number)
+            case, level = draw_allocation_case(rng, names, tier), tier
+        else:
+            rng = context.generator("desk", NAME, structure, number)
+            case, level = draw_allocation_law_case(rng, names, structure, tier), disclosure
         as_of = dates[number % len(dates)]
-        task_id = f"{SUBTASK.prefix}_{number + 1:02d}_{tier}"
+        task_id = f"{SUBTASK.prefix}_{number + 1:02d}_{level}"
         frames = allocation_tables(case)
-        episode = Episode(
-            task_id, "desk", NAME, as_of, tier, input_of(task_id, case, frames, source_log(rng, case)), PROMPT
-        )
-        certificate = {**certificate_of(case.best), "planted": _planted(case)}
-        yield BuiltTask(episode, label_of(task_id, case), certificate, frames)
+        task_input = input_of(task_id, case, frames, source_log(rng, case), disclosure)
+        prompt = PROMPT if structure is None else LAW_PROMPT
+        episode = Episode(task_id, "desk", NAME, as_of, tier, task_input, prompt)
+        yield BuiltTask(episode, label_of(task_id, case), allocation_certificate(case, structure), frames)
 
 
-def input_of(task_id: str, case: AllocationCase, frames: dict[str, pl.DataFrame], log: str) -> AllocateInput:
-    family, book = case.world.family, case.world.book
-    signal, analyst = int(np.flatnonzero(~IS_ANALYST)[0]), int(np.flatnonzero(IS_ANALYST)[0])
+def input_of(
+    task_id: str, case: AllocationCase, frames: dict[str, pl.DataFrame], log: str, disclosure: Disclosure = "full"
+) -> AllocateInput:
     named = {name: reference(task_id, name, frame) for name, frame in frames.items()}
-    return {
+    family, book = case.world.family if isinstance(case.world, AllocationWorld) else None, case.world.book
+    stated: AllocateInput = {
         "quarters": QUARTERS,
         "panel": named["panel"],
         "today": named["today"],
@@ -110,15 +121,7 @@ def input_of(task_id: str, case: AllocationCase, frames: dict[str, pl.DataFrame]
         "factor_returns": named["factor_returns"],
         "sources": named["sources"],
         "factor_covariance": {"factors": list(FACTORS), "matrix": book.factor_covariance.tolist()},
-        "family": {
-            "nothing": family.nothing,
-            "analyst_share": ANALYST_SHARE,
-            "signal_mean": float(family.mean[signal]),
-            "signal_deviation": float(family.deviation[signal]),
-            "analyst_mean": float(family.mean[analyst]),
-            "analyst_deviation": float(family.deviation[analyst]),
-            "change": family.change,
-        },
+        "family": family_json(family) if family else {},
         "limits": {
             "max_weight": MAX_WEIGHT,
             "industry_band": BAND,
@@ -126,9 +129,15 @@ def input_of(task_id: str, case: AllocationCase, frames: dict[str, pl.DataFrame]
             "price_of_breaking": PENALTY,
         },
         "risk_aversion": RISK_AVERSION,
-        "documents": {"memo": allocation_memo(family), "notes": log},
+        "documents": {
+            "memo": allocation_memo(family) if family else allocation_data_memo(book, disclosure),
+            "notes": log,
+        },
         "conventions": dict(CONVENTIONS),
     }
+    if family is None:
+        del stated["family"]
+    return stated
 
 
 def allocation_tables(case: AllocationCase) -> dict[str, pl.DataFrame]:
@@ -175,14 +184,20 @@ def allocation_tables(case: AllocationCase) -> dict[str, pl.DataFrame]:
 
 
 def verification_of(case: AllocationCase) -> JsonObject:
-    """Return what the scorer needs: book, posterior, both ends of the scale, and the weights of each mistake."""
+    """Return what the scorer needs: book, posterior, both ends of the scale, and the weights of each mistake.
+
+    The law is None if the case discloses it.
+    """
+    law = case.world.law if isinstance(case.world, AllocationLawWorld) else None
+    size = {"industry": GROUP_SIZE, "block": BLOCK * GROUP_SIZE}.get(law.place, NAMES) if law else GROUP_SIZE
     return {
         "book": book_json(case.world.book),
         "effects": case.belief.alpha.tolist(),
-        "effect_covariance": effect_covariance_json(case.belief.doubt),
+        "effect_covariance": effect_covariance_json(case.belief.doubt, size),
         "textbook_utility": case.textbook,
         "attainable_utility": case.attainable,
         "misread": {name: weights.tolist() for name, weights in case.misread.items()},
+        "law": law_json(law) if law else None,
     }
 
 
@@ -195,12 +210,17 @@ def _weights(case: AllocationCase) -> dict[str, float]:
     return dict(zip(case.world.book.tickers, case.best.weights.clip(0.0).tolist(), strict=True))
 
 
-def _planted(case: AllocationCase) -> JsonObject:
-    """Count planted traps and controls, for the certificate only."""
-    return {
-        "traps": sum(not place.control for place in case.pitfalls),
-        "controls": sum(p.control for p in case.pitfalls),
-    }
+def allocation_certificate(case: AllocationCase, structure: str | None) -> JsonObject:
+    """Return the certificate: the optimum's, the numbers of traps and controls, the structure and mistakes' costs."""
+    controls = sum(place.control for place in case.pitfalls)
+    planted = {"traps": len(case.pitfalls) - controls, "controls": controls}
+    drawn: JsonObject = {}
+    if structure is not None:
+        drawn = {
+            "structure": structure,
+            "costs": {name: 1 - case.share(weights) for name, weights in case.misread.items()},
+        }
+    return {**certificate_of(case.best), "planted": planted, **drawn}
 
 
 def _trivial(fields: JsonObject) -> JsonObject:
@@ -221,11 +241,11 @@ SUBTASK: Subtask[AllocateInput, tuple[ListedName, ...]] = Subtask(
     verification=Verification(
         method="share_of_attainable_utility",
         parameters={"price_of_breaking": PENALTY, "ground_truth_source": "exact posterior, certified optimiser"},
-        proved=("book", "effects", "effect_covariance", "textbook_utility", "attainable_utility", "misread"),
+        proved=("book", "effects", "effect_covariance", "textbook_utility", "attainable_utility", "misread", "law"),
     ),
     baselines=Baselines(trivial=Naive((), _trivial), ceiling=0.75),
+    examples=Examples(graded=graded_examples, exploits=exploits),
     interactive=InteractiveCase(
         budget=EpisodeBudget(turns=24, output_tokens=60_000, data_calls=40), procedures=PROCEDURES
     ),
-    headline=False,
 )

@@ -24,7 +24,10 @@ _FIRST_BREAK = 2
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Visible data: scores (T + 1, n, 190), first valid quarters (190,), residuals (T, n), columns of names (n,)."""
+    """Visible data: scores (T + 1, n, 190), first valid quarters (190,), residuals (T, n), columns of names (n,).
+
+    Scores that were not delivered are NaN.
+    """
 
     scores: Floats
     start: Integers
@@ -100,11 +103,11 @@ def _features(law: Law, seen: Seen) -> Iterator[Floats]:
             rank = np.empty_like(score)
             for quarter, values in enumerate(score):
                 rank[quarter, sorted(range(n), key=lambda name: (values[name], name))] = np.arange(n)
-            yield _valid(12.0**0.5 * (rank / (n - 1) - 0.5), begun)
+            yield _valid(np.where(np.isnan(score), 0.0, 12.0**0.5 * (rank / (n - 1) - 0.5)), begun)
 
 
 def _valid(values: Floats, begun: int) -> Floats:
-    found = values.copy()
+    found = np.nan_to_num(values)
     found[:begun] = 0.0
     return found
 

@@ -8,9 +8,9 @@ the place.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -120,6 +120,10 @@ STRUCTURES: Mapping[str, _Structure] = {
 }
 
 
+_NOTHING, _SPREAD = (0.03, 0.15), (0.15, 0.35)
+"""Ranges of parameters that are the same for all structures."""
+
+
 def draw_law(rng: np.random.Generator, structure: str) -> Law:
     """Draw the parameters of a structure."""
     ranges = STRUCTURES[structure]
@@ -128,14 +132,41 @@ def draw_law(rng: np.random.Generator, structure: str) -> Law:
         form=ranges.form,
         both=ranges.both,
         course=ranges.course,
-        nothing=round(float(rng.uniform(0.03, 0.15)), 2),
+        nothing=round(float(rng.uniform(*_NOTHING)), 2),
         strength=round(float(rng.uniform(*ranges.strength)), 4),
         change=round(float(rng.uniform(*ranges.change)), 2),
-        spread=round(float(rng.uniform(0.15, 0.35)), 2),
+        spread=round(float(rng.uniform(*_SPREAD)), 2),
         either_sign=ranges.either_sign,
         tail=float(rng.choice(ranges.tails)),
         life=np.inf if ranges.life is None else round(float(rng.uniform(*ranges.life)), 1),
     )
+
+
+def law_json(law: Law) -> dict[str, Any]:
+    """Return the law as JSON, in the form in which the truth stores it; infinite parameters are null."""
+    return {name: None if value == np.inf else value for name, value in asdict(law).items()}
+
+
+def law_from_json(stated: Mapping[str, Any]) -> Law:
+    values: dict[str, Any] = {name: np.inf if value is None else value for name, value in stated.items()}
+    return Law(**values)
+
+
+def follows(law: Law, structure: str) -> bool:
+    """Return True if the law can have been drawn from the structure."""
+    ranges = STRUCTURES[structure]
+    same = all(
+        getattr(law, name) == getattr(ranges, name) for name in ("place", "form", "both", "course", "either_sign")
+    )
+    bounds = {
+        "nothing": _NOTHING,
+        "spread": _SPREAD,
+        "strength": ranges.strength,
+        "change": ranges.change,
+        "life": ranges.life or (np.inf, np.inf),
+    }
+    inside = all(least <= getattr(law, name) <= most for name, (least, most) in bounds.items())
+    return same and inside and law.tail in ranges.tails
 
 
 def places(law: Law, book: AllocationBook) -> Integers:
@@ -185,7 +216,10 @@ def sizes(law: Law) -> tuple[Floats, Floats]:
 
 
 def features(law: Law, scores: Floats, start: Integers) -> Floats:
-    """Return features (T + 1, n, C) of scores (T + 1, n, sources), 0 before `start` (sources,), the record's begin."""
+    """Return features (T + 1, n, C) of scores (T + 1, n, sources).
+
+    They are 0 before `start` (sources,), the record's begin, and where a score is NaN, which was not delivered.
+    """
     first, partner = candidates(law).T
     begun = np.maximum(start[first], start[partner])
     match law.form:
@@ -195,7 +229,7 @@ def features(law: Law, scores: Floats, start: Integers) -> Floats:
             found, begun = np.diff(scores, axis=0, prepend=scores[:1]), np.maximum(begun + 1, 1)
         case "rank":
             order = np.argsort(np.argsort(scores, axis=1, kind="stable"), axis=1, kind="stable")
-            found = (order / (NAMES - 1) - 0.5) * np.sqrt(12.0)
+            found = np.where(np.isnan(scores), np.nan, (order / (NAMES - 1) - 0.5) * np.sqrt(12.0))
         case "sign":
             found = np.sign(scores)
         case "extreme":
@@ -205,7 +239,7 @@ def features(law: Law, scores: Floats, start: Integers) -> Floats:
         case "product":
             found = scores[:, :, first] * scores[:, :, partner]
     valid = np.arange(len(scores))[:, None] >= begun
-    return np.where(valid[:, None, :], found, 0.0)
+    return np.where(valid[:, None, :] & ~np.isnan(found), found, 0.0)
 
 
 def draw_effects(rng: np.random.Generator, law: Law, book: AllocationBook, found: Floats) -> Floats:

@@ -63,7 +63,7 @@ class Family:
 class ScoredColumns:
     """Scores of C sources under one reading of the data.
 
-    `scores` (T + 1, n, C) are standardised and repaired; the last row is the coming quarter, zero if undelivered.
+    `scores` (T + 1, n, C) are standardised and repaired; the last row is the coming quarter, NaN if undelivered.
     `start`
     (C,) is the first valid quarter; `separate` (C,) marks columns mistaken for independent ones.
     """
@@ -121,7 +121,8 @@ def weigh(reading: ScoredColumns, residuals: Floats, specific: Floats, family: F
     found = evidence(x[last] - x[first], y[last] - y[first], mean, deviation)
     to_now = last == HALVES
     odds = np.exp(found.log_odds) * family.prior[columns] * (1.0 - family.nothing)
-    return Hypotheses(odds, found.mean[to_now], found.variance[to_now], reading.scores[-1], reading.separate)
+    now = np.nan_to_num(reading.scores[-1])
+    return Hypotheses(odds, found.mean[to_now], found.variance[to_now], now, reading.separate)
 
 
 def _running(sums: Floats) -> Floats:
@@ -172,15 +173,11 @@ class _Effect:
 
 
 @dataclass(frozen=True)
-class AllocationWorld:
-    """A drawn world with `factor_returns` (T, k) to five decimals and `returns` (T, n) in basis points; `effects` is
-    hidden.
-    """
+class VisibleWorld:
+    """Visible data of a case: `factor_returns` (T, k) to five decimals and `returns` (T, n) in basis points."""
 
     book: AllocationBook
-    family: Family
     sources: Sources
-    effects: tuple[tuple[_Effect, ...], ...]
     factor_returns: Floats = field(repr=False)
     returns: Integers = field(repr=False)
 
@@ -188,6 +185,14 @@ class AllocationWorld:
     def residuals(self) -> Floats:
         """(T, n) returns less what the published factors explain."""
         return self.returns * RETURN_UNIT - self.factor_returns @ self.book.loadings.T
+
+
+@dataclass(frozen=True)
+class AllocationWorld(VisibleWorld):
+    """A drawn world of the disclosed family; `effects` is hidden."""
+
+    family: Family
+    effects: tuple[tuple[_Effect, ...], ...]
 
 
 def family_of(tier: AllocationTier) -> Family:
@@ -205,7 +210,7 @@ def draw_world(rng: np.random.Generator, names: Sequence[tuple[str, str]], tier:
     """Draw a world of a tier over 120 names, pairs of ticker and group in the order of the groups."""
     book, family, sources = draw_book(rng, names), family_of(tier), draw_sources(rng, tier.copies)
     effects = tuple(tuple(_draw_effects(rng, family, sources)) for _ in range(GROUPS))
-    factors: Floats = rng.multivariate_normal(PREMIA, book.factor_covariance, QUARTERS).round(5)
+    factors = draw_factor_returns(rng, book)
     returns: Floats = factors @ book.loadings.T + rng.standard_normal((QUARTERS, NAMES)) * book.specific
     for group, regimes in enumerate(effects):
         place = slice(group * GROUP_SIZE, (group + 1) * GROUP_SIZE)
@@ -213,7 +218,12 @@ def draw_world(rng: np.random.Generator, names: Sequence[tuple[str, str]], tier:
             span = slice(effect.first, effect.last)
             scores = sources.values[span, place, effect.source] / sources.scale[effect.source]
             returns[span, place] += effect.size * scores
-    return AllocationWorld(book, family, sources, effects, factors, np.rint(returns / RETURN_UNIT).astype(np.int32))
+    return AllocationWorld(book, sources, factors, np.rint(returns / RETURN_UNIT).astype(np.int32), family, effects)
+
+
+def draw_factor_returns(rng: np.random.Generator, book: AllocationBook) -> Floats:
+    factors: Floats = rng.multivariate_normal(PREMIA, book.factor_covariance, QUARTERS).round(5)
+    return factors
 
 
 def _draw_effects(rng: np.random.Generator, family: Family, sources: Sources) -> Iterator[_Effect]:

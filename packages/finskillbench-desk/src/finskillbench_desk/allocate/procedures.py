@@ -1,7 +1,8 @@
 """Baseline programs for a case: a careful reference, a textbook method, and one that falls into every trap.
 
 The reference reads memo and log, checks columns and regresses in windows between seven dates. It weighs the strongest
-sources by empirical Bayes, sums over starts of the present regime and optimises, all through skill scripts.
+sources by empirical Bayes, sums over starts of the present regime and optimises, all through skill scripts. If the memo
+does not state the law, it assumes effects of unknown sign and usual size.
 """
 
 from __future__ import annotations
@@ -27,6 +28,16 @@ _SPANS = list(combinations(range(_NOW + 1), 2))
 _WORTH_LISTING = 2.5
 """Least |t| of a listed hypothesis; the others count towards no effect."""
 _TEXTBOOK_T = 2.0
+_ASSUMED: Mapping[str, float] = {
+    "nothing": 0.5,
+    "analyst_share": 0.4,
+    "signal_mean": 0.0,
+    "signal_deviation": 0.02,
+    "analyst_mean": 0.0,
+    "analyst_deviation": 0.02,
+    "change": 0.1,
+}
+"""Family that the programs assume where none is disclosed."""
 _NEGLIGIBLE = 1e-4
 _SMALLEST = 1e-9
 """Floor for probabilities, which scripts return with ten decimals."""
@@ -40,7 +51,8 @@ Play = Generator[tuple[ProcedureCall, ...], list[JsonObject], JsonObject]
 
 def _reference() -> Play:
     begun = yield _opening()
-    family, log, rows = begun[1]["value"], begun[2]["value"], begun[3]["rows"]
+    log, rows = begun[1]["value"]["notes"], begun[2]["rows"]
+    family = yield from _family(begun[1]["value"]["memo"])
     (checked,) = yield (_script("panel_checks", {}, "panel", "today", "names", "sources"),)
     found = checked["output"]
     repairs = [
@@ -78,7 +90,7 @@ def _textbook() -> Play:
 def _trapped() -> Play:
     """Run the reference's arithmetic on raw columns, each source separately."""
     begun = yield _opening()
-    family = begun[1]["value"]
+    family = yield from _family(begun[1]["value"]["memo"])
     listed = yield from _listed(family, {}, separate=True)
     return (yield from _decided(listed, family["change"], set(), []))
 
@@ -89,10 +101,17 @@ PROCEDURES: Mapping[str, Procedure] = {"reference": _reference, "textbook": _tex
 def _opening() -> tuple[ProcedureCall, ...]:
     return (
         ProcedureCall("load_skill", {"skill_name": _SKILL}),
-        ProcedureCall("get_task_data", {"field": "family"}),
-        ProcedureCall("get_task_data", {"field": "documents.notes"}),
+        ProcedureCall("get_task_data", {"field": "documents"}),
         ProcedureCall("read_table", {"table": "sources"}),
     )
+
+
+def _family(memo: str) -> Generator[tuple[ProcedureCall, ...], list[JsonObject], Mapping[str, float]]:
+    """Read the family if the memo states one."""
+    if "with probability" not in memo:
+        return _ASSUMED
+    (read,) = yield (ProcedureCall("get_task_data", {"field": "family"}),)
+    return read["value"]
 
 
 def _listed(

@@ -45,6 +45,17 @@ _CONCENTRATED = 0.9
 """Share of a mistake's squared weight change; the names that make it up decide the verdict."""
 
 
+_COLUMNS = {
+    "specific": "specific_volatility",
+    "prior": "equilibrium_return",
+    "current": "current_weight",
+    "benchmark": "benchmark_weight",
+    "linear": "linear_cost",
+    "quadratic": "quadratic_cost",
+}
+"""Columns of the table of names by the book's field."""
+
+
 def book_json(book: AllocationBook) -> dict[str, Any]:
     """Return the book as lists of numbers, the form in which the truth stores it."""
     values = {field.name: getattr(book, field.name) for field in fields(book)}
@@ -59,20 +70,32 @@ def book_from_json(stated: Mapping[str, Any]) -> AllocationBook:
     return AllocationBook(**values)
 
 
-def effect_covariance_json(doubt: Floats) -> list[list[list[float]]]:
-    """Return the covariance of effects as one block per industry."""
-    return [doubt[_block(group), _block(group)].tolist() for group in range(GROUPS)]
+def visible_book(task_input: Mapping[str, Any]) -> AllocationBook:
+    """Read the book from the tables of a task input."""
+    names, factors = task_input["names"].frame, task_input["factor_covariance"]
+    columns = {name: names[column].to_numpy() for name, column in _COLUMNS.items()}
+    return AllocationBook(
+        tickers=tuple(names["ticker"].to_list()),
+        groups=tuple(dict.fromkeys(names["industry"].to_list())),
+        loadings=names.select(factors["factors"]).to_numpy(),
+        factor_covariance=np.array(factors["matrix"]),
+        **columns,
+    )
+
+
+def effect_covariance_json(doubt: Floats, size: int = GROUP_SIZE) -> list[list[list[float]]]:
+    """Return the covariance of effects as blocks of `size` consecutive names, by default one per industry."""
+    blocks = [slice(first, first + size) for first in range(0, NAMES, size)]
+    return [doubt[block, block].tolist() for block in blocks]
 
 
 def effect_covariance_from_json(stated: list[list[list[float]]]) -> Floats:
-    doubt = np.zeros((NAMES, NAMES))
-    for group, block in enumerate(stated):
-        doubt[_block(group), _block(group)] = block
+    doubt, first = np.zeros((NAMES, NAMES)), 0
+    for block in stated:
+        inside = slice(first, first + len(block))
+        doubt[inside, inside] = block
+        first += len(block)
     return doubt
-
-
-def _block(group: int) -> slice:
-    return slice(group * GROUP_SIZE, (group + 1) * GROUP_SIZE)
 
 
 def problem_of(verification: JsonObject) -> TradingProblem:
@@ -99,13 +122,17 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     problem = problem_of(known)
     weights = weights_of(answer, tuple(known["book"]["tickers"]))
     if weights is None:
-        unknown = dict.fromkeys(known["misread"], "unknown")
-        return Score(0.0, {"weights": "absent, or not numbers by ticker of the universe", "traps": unknown})
+        untested = dict.fromkeys(known["misread"], "untested")
+        return Score(0.0, {"weights": "absent, or not numbers by ticker of the universe", "traps": untested})
     utility, broken = problem.utility(weights), problem.excesses(weights)
     merit = utility - PENALTY * exact_sum(broken.values())
     value = share_of_gain(merit, known["textbook_utility"], known["attainable_utility"])
     best = np.array([truth.expected_output["weights"].get(ticker, 0.0) for ticker in known["book"]["tickers"]])
-    traps = {name: weights_verdict(weights, best, np.array(wrong)) for name, wrong in known["misread"].items()}
+    traps = {
+        name: weights_verdict(weights, best, np.array(wrong), problem.held) for name, wrong in known["misread"].items()
+    }
+    if value == 0.0:
+        traps = {name: "untested" if verdict == "avoided" else verdict for name, verdict in traps.items()}
     details = {
         "utility": utility,
         "charged": utility - merit,
@@ -116,8 +143,11 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     return Score(value, details)
 
 
-def weights_verdict(weights: Floats, best: Floats, wrong: Floats) -> str:
-    """Classify weights as "fallen", "avoided" or "unknown", by their position between optimum and mistake."""
+def weights_verdict(weights: Floats, best: Floats, wrong: Floats, held: Floats) -> str:
+    """Classify weights as "fallen", "avoided" or "untested", by their position between optimum and mistake.
+
+    Weights nearer to the current book `held` than to the mistake have not fallen for it.
+    """
     moved = wrong - best
     order = np.argsort(-np.abs(moved))
     heavy = np.cumsum(moved[order] ** 2) <= _CONCENTRATED * float(moved @ moved)
@@ -127,8 +157,11 @@ def weights_verdict(weights: Floats, best: Floats, wrong: Floats) -> str:
     part = float(away @ along) / length
     perpendicular = away - part * along
     if float(perpendicular @ perpendicular) > length or _AVOIDED < part < _FALLEN:
-        return "unknown"
-    return "fallen" if part >= _FALLEN else "avoided"
+        return "untested"
+    if part < _FALLEN:
+        return "avoided"
+    to_wrong, to_held = (float(np.square(weights - other)[names].sum()) for other in (wrong, held))
+    return "fallen" if to_wrong < to_held else "untested"
 
 
 UTILITY = (
@@ -230,6 +263,20 @@ def _events(rng: np.random.Generator, case: AllocationCase) -> Iterator[tuple[st
 def _phrased(rng: np.random.Generator, kind: str, quarter: int, where: str) -> str:
     phrases = _NOTES[kind]
     return phrases[int(rng.integers(len(phrases)))].format(s=where, v=where, q=quarter + 1, p=quarter)
+
+
+def family_json(family: Family) -> dict[str, float]:
+    """Return the numbers of the family that the memo states."""
+    signal, analyst = int(np.flatnonzero(~IS_ANALYST)[0]), int(np.flatnonzero(IS_ANALYST)[0])
+    return {
+        "nothing": family.nothing,
+        "analyst_share": ANALYST_SHARE,
+        "signal_mean": float(family.mean[signal]),
+        "signal_deviation": float(family.deviation[signal]),
+        "analyst_mean": float(family.mean[analyst]),
+        "analyst_deviation": float(family.deviation[analyst]),
+        "change": family.change,
+    }
 
 
 def allocation_memo(family: Family) -> str:

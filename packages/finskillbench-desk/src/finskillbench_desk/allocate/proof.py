@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,16 @@ from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION
 from finskillbench.findings import Findings
 from finskillbench_desk.allocate import rederive
-from finskillbench_desk.allocate.prompts import book_from_json, effect_covariance_from_json
-from finskillbench_desk.allocate.sources import LEAST_COST, NAMES, PENALTY
+from finskillbench_desk.allocate.law_rederive import Seen, rederive_law
+from finskillbench_desk.allocate.laws import follows, law_from_json
+from finskillbench_desk.allocate.prompts import (
+    book_from_json,
+    book_json,
+    effect_covariance_from_json,
+    problem_of,
+    visible_book,
+)
+from finskillbench_desk.allocate.sources import GROUP_SIZE, LEAST_COST, NAMES, PENALTY, AllocationBook
 from finskillbench_desk.engines.trading.net_of_costs import (
     TradingProblem,
     formulate_trades,
@@ -34,14 +43,11 @@ def proof(label: Label[Any], findings: Findings) -> None:
     def expect(holds: object, message: str) -> None:
         findings.expect(holds, where, message)
 
-    expect(_same_book(label), "the truth's book differs from the tables")
-    effects, doubt = rederive.rederive_effects(label.task_input)
-    apart = float(np.abs(effects - np.array(known["effects"])).max())
-    findings.widest("effect_difference", apart)
-    expect(apart <= AGREEMENT, f"an expected effect differs by {apart:.1e} from its rederivation")
-    apart = float(np.abs(doubt - effect_covariance_from_json(known["effect_covariance"])).max())
-    expect(apart <= AGREEMENT, f"a covariance of effects differs by {apart:.1e} from its rederivation")
-    problem = book.problem(effects, doubt)
+    industries = label.task_input["names"]["industry"] == np.repeat(book.groups, GROUP_SIZE).tolist()
+    same = industries and book_json(visible_book(label.task_input)) == known["book"]
+    expect(same, "the truth's book differs from the tables")
+    _prove_effects(label, book, findings, expect)
+    problem = problem_of(known)
     attainable, textbook = known["attainable_utility"], known["textbook_utility"]
     formulation, stored = formulate_trades(problem), label.certificate
     if stored:
@@ -74,10 +80,38 @@ def proof(label: Label[Any], findings: Findings) -> None:
     for name, wrong in mistakes.items():
         cost = (attainable - problem.penalised(np.array(wrong), PENALTY)) / (attainable - textbook)
         expect(cost >= LEAST_COST - 1e-6, f"the mistake {name} costs only {cost:.3f} of the gain")
+        if "costs" in stored:
+            expect(abs(cost - stored["costs"].get(name, np.inf)) < 1e-6, f"the cost of the mistake {name} differs")
     most = max(problem.penalised(weights, PENALTY) for weights in attempts(problem, best))
     expect(
         most <= attainable + AGREEMENT, f"an alternative portfolio earns {most - attainable:.1e} more than the optimum"
     )
+
+
+def _prove_effects(
+    label: Label[Any], book: AllocationBook, findings: Findings, expect: Callable[[object, str], None]
+) -> None:
+    """Compare the stored effects with those rederived from the visible data, under the stored law if there is one."""
+    known = label.truth.verification
+    fits = (known["law"] is None) == ("family" in label.task_input)
+    expect(fits, "the truth needs a law exactly if no family is disclosed")
+    if not fits:
+        return
+    if known["law"] is not None:
+        law, seen = law_from_json(known["law"]), rederive.read_visible(label.task_input)
+        structure = label.certificate.get("structure")
+        if structure is not None and not follows(law, structure):
+            expect(False, f"the law is none of {structure}")
+            return
+        visible = Seen(seen.scores, seen.start, seen.residuals, seen.specific, book.group_of, book.benchmark)
+        effects, doubt = rederive_law(law, visible)
+    else:
+        effects, doubt = rederive.rederive_effects(label.task_input)
+    apart = float(np.abs(effects - np.array(known["effects"])).max())
+    findings.widest("effect_difference", apart)
+    expect(apart <= AGREEMENT, f"an expected effect differs by {apart:.1e} from its rederivation")
+    apart = float(np.abs(doubt - effect_covariance_from_json(known["effect_covariance"])).max())
+    expect(apart <= AGREEMENT, f"a covariance of effects differs by {apart:.1e} from its rederivation")
 
 
 def attempts(problem: TradingProblem, best: Floats, count: int = _ATTEMPTS, seed: int = 0) -> list[Floats]:
@@ -97,26 +131,3 @@ def attempts(problem: TradingProblem, best: Floats, count: int = _ATTEMPTS, seed
         else:
             found.append(rng.dirichlet(np.full(n, rng.uniform(0.2, 5.0))))
     return found
-
-
-def _same_book(label: Label[Any]) -> bool:
-    book, task_input = book_from_json(label.truth.verification["book"]), label.task_input
-    names, factors = task_input["names"].frame, task_input["factor_covariance"]
-    pairs = [
-        (book.loadings, names.select(factors["factors"]).to_numpy()),
-        (book.factor_covariance, np.array(factors["matrix"])),
-        *(
-            (array, names[column].to_numpy())
-            for array, column in (
-                (book.specific, "specific_volatility"),
-                (book.prior, "equilibrium_return"),
-                (book.current, "current_weight"),
-                (book.benchmark, "benchmark_weight"),
-                (book.linear, "linear_cost"),
-                (book.quadratic, "quadratic_cost"),
-            )
-        ),
-    ]
-    industries: list[str] = [book.groups[group] for group in book.group_of.tolist()]
-    named = names["ticker"].to_list() == list(book.tickers) and names["industry"].to_list() == industries
-    return named and all(np.array_equal(stated, seen) for stated, seen in pairs)

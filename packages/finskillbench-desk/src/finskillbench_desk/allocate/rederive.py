@@ -23,7 +23,7 @@ _JUMP = 5.0
 
 
 class Visible(NamedTuple):
-    """Visible data: scores (T + 1, n, C), first valid quarters (C,), residuals (T, n), and labels."""
+    """Visible data: scores (T + 1, n, C), NaN if undelivered, valid quarters from (C,) on, residuals (T, n), labels."""
 
     scores: Floats
     start: Integers
@@ -33,7 +33,8 @@ class Visible(NamedTuple):
     analysts: Booleans
 
 
-def _read(task_input: Mapping[str, Any]) -> Visible:
+def read_visible(task_input: Mapping[str, Any], *, repaired: bool = True) -> Visible:
+    """Read the tables of a task input; without repairs, as delivered and without the log."""
     frames: dict[str, pl.DataFrame] = {
         name: task_input[name].frame for name in ("panel", "today", "names", "factor_returns", "sources")
     }
@@ -46,16 +47,14 @@ def _read(task_input: Mapping[str, Any]) -> Visible:
     raw = raw.reshape(-1, len(order), len(columns)).astype(float)
     quarters = len(raw) - 1
     missing = (raw[-1] == raw[-2]).all(axis=0)
-    spread = raw.std(axis=1)
-    for column in range(len(columns)):
-        jumps = np.flatnonzero(spread[1:, column] > _JUMP * spread[:-1, column])
-        if len(jumps):
-            raw[jumps[0] + 1 :, :, column] /= 10
     start = sources["since"].to_numpy() - 1
-    for line in task_input["documents"]["notes"].splitlines():
-        _apply(line, columns, sources, raw, start)
+    if repaired:
+        _repair(raw)
+        for line in task_input["documents"]["notes"].splitlines():
+            _apply(line, columns, sources, raw, start)
     scores = raw / sources["scale"].to_numpy()
-    scores[-1, :, missing] = 0.0
+    if repaired:
+        scores[-1, :, missing] = np.nan
     factors = task_input["factor_covariance"]["factors"]
     explained = frames["factor_returns"].select(factors).to_numpy() @ names.select(factors).to_numpy().T
     returns = panel["return_bp"].to_numpy().reshape(quarters, -1) / 1e4
@@ -67,6 +66,15 @@ def _read(task_input: Mapping[str, Any]) -> Visible:
         names["industry"].to_list(),
         (sources["kind"] == "analyst").to_numpy(),
     )
+
+
+def _repair(raw: Floats) -> None:
+    """Divide values from a jump of the dispersion on."""
+    spread = raw.std(axis=1)
+    for column in range(raw.shape[2]):
+        jumps = np.flatnonzero(spread[1:, column] > _JUMP * spread[:-1, column])
+        if len(jumps):
+            raw[jumps[0] + 1 :, :, column] /= 10
 
 
 def _apply(line: str, columns: list[str], sources: pl.DataFrame, raw: Floats, start: Integers) -> None:
@@ -83,7 +91,7 @@ def _apply(line: str, columns: list[str], sources: pl.DataFrame, raw: Floats, st
 
 def rederive_effects(task_input: Mapping[str, Any]) -> tuple[Floats, Floats]:
     """Return mean (n,) and covariance (n, n) of the effects on the names in the coming quarter."""
-    seen, family = _read(task_input), task_input["family"]
+    seen, family = read_visible(task_input), task_input["family"]
     analyst, share = seen.analysts.astype(float), float(family["analyst_share"])
     prior = share * analyst / analyst.sum() + (1 - share) * (1 - analyst) / (1 - analyst).sum()
     centre = family["analyst_mean"] * analyst + family["signal_mean"] * (1 - analyst)
@@ -92,7 +100,7 @@ def rederive_effects(task_input: Mapping[str, Any]) -> tuple[Floats, Floats]:
     for industry in dict.fromkeys(seen.industries):
         names = np.flatnonzero(np.array(seen.industries) == industry)
         mean, square = _industry(seen, names, family, prior, (centre, spread))
-        now = seen.scores[-1][names]
+        now = np.nan_to_num(seen.scores[-1][names])
         alpha[names] = now @ mean
         doubt[np.ix_(names, names)] = now @ np.diag(square) @ now.T - np.outer(now @ mean, now @ mean)
     return alpha, doubt

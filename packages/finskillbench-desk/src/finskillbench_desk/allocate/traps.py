@@ -14,11 +14,13 @@ import numpy as np
 from finskillbench.arrays import Floats, Integers
 from finskillbench.engines.optimisation.certified import Certified
 from finskillbench.errors import InternalError
+from finskillbench_desk.allocate.law_posterior import Effects
 from finskillbench_desk.allocate.posterior import (
     AllocationWorld,
     Belief,
     Hypotheses,
     ScoredColumns,
+    VisibleWorld,
     draw_world,
     forecast,
     weigh,
@@ -87,7 +89,7 @@ def scored_columns(
             case "reversed" if repaired:
                 scores[: place.quarter, :, inside] *= -1
             case "stale" if repaired:
-                scores[-1, :, inside] = 0.0
+                scores[-1, :, inside] = np.nan
             case "copies":
                 separate[inside] = not repaired
             case _:
@@ -96,7 +98,8 @@ def scored_columns(
 
 
 Planted = tuple[SourcePitfall, Sources]
-Plant = Callable[[np.random.Generator, AllocationWorld, list[int], bool], Iterator[Planted]]
+Plant = Callable[[np.random.Generator, VisibleWorld, list[int], bool], Iterator[Planted]]
+"""Planter: yields pitfalls at sources in order of importance."""
 
 
 def _candidates(
@@ -116,19 +119,24 @@ def _importance(world: AllocationWorld, belief: Belief) -> Floats:
     return (belief.effect**2 * np.square(now).sum(axis=1)).sum(axis=0)
 
 
-def _repairable(kind: str) -> Plant:
-    """Return the planter for a wrong unit, a reversed sign or a missing delivery, at one to four important sources."""
+def _repairable(kind: str, decoys: int) -> Plant:
+    """Return the planter for a wrong unit, a reversed sign or a missing delivery, at one to four important sources.
 
-    def plant(rng: np.random.Generator, world: AllocationWorld, order: list[int], control: bool) -> Iterator[Planted]:
+    The same happens to as many of the other sources as there are `decoys`, so that it does not mark important ones.
+    """
+
+    def plant(rng: np.random.Generator, world: VisibleWorld, order: list[int], control: bool) -> Iterator[Planted]:
         sources = world.sources
-        plain = [column for column in order if sources.since[column] == 0][:_MOST]
+        plain = [column for column in order if sources.since[column] == 0]
+        plain, rest = plain[:_MOST], plain[_MOST:]
+        further: list[int] = rng.choice(rest, decoys, replace=False).tolist() if decoys else []
         quarter = {
             "unit": int(rng.integers(QUARTERS - 10, QUARTERS - 2)),
             "reversed": int(rng.integers(QUARTERS - 6, QUARTERS - 1)),
             "stale": QUARTERS,
         }[kind]
         for count in range(1, len(plain) + 1):
-            columns = plain[:count]
+            columns = sorted([*plain[:count], *further]) if decoys else plain[:count]
             place = SourcePitfall(
                 kind, "+".join(SOURCE_NAMES[column] for column in columns), control, tuple(columns), quarter
             )
@@ -155,7 +163,7 @@ def _void(kind: str) -> Plant:
         columns = (column,) if analysts else tuple(columns_of_vendor(column // PER_VENDOR).tolist())
         return SourcePitfall(kind, SOURCE_NAMES[column] if analysts else vendor_of(column), control, columns, quarter)
 
-    def in_order(rng: np.random.Generator, world: AllocationWorld, order: list[int]) -> Iterator[Planted]:
+    def in_order(rng: np.random.Generator, world: VisibleWorld, order: list[int]) -> Iterator[Planted]:
         for column in [column for column in order if bool(IS_ANALYST[column]) == analysts][:_MOST]:
             place = placed(column, True, int(rng.integers(*LATE)))
             columns = list(place.columns)
@@ -164,7 +172,7 @@ def _void(kind: str) -> Plant:
                 since[columns] = place.quarter
                 yield place, replace(world.sources, since=since)
 
-    def with_hindsight(rng: np.random.Generator, world: AllocationWorld) -> Iterator[Planted]:
+    def with_hindsight(rng: np.random.Generator, world: VisibleWorld) -> Iterator[Planted]:
         void = [
             column for column in np.flatnonzero(world.sources.start).tolist() if bool(IS_ANALYST[column]) == analysts
         ]
@@ -175,19 +183,14 @@ def _void(kind: str) -> Plant:
             values = _with_hindsight(rng, world, place.quarter, loved, rng.permutation(GROUPS)[:_LOVED], strength)
             yield place, replace(world.sources, values=values)
 
-    def plant(rng: np.random.Generator, world: AllocationWorld, order: list[int], control: bool) -> Iterator[Planted]:
+    def plant(rng: np.random.Generator, world: VisibleWorld, order: list[int], control: bool) -> Iterator[Planted]:
         return in_order(rng, world, order) if control else with_hindsight(rng, world)
 
     return plant
 
 
 def _with_hindsight(
-    rng: np.random.Generator,
-    world: AllocationWorld,
-    quarter: int,
-    columns: list[int],
-    groups: Integers,
-    strength: float,
+    rng: np.random.Generator, world: VisibleWorld, quarter: int, columns: list[int], groups: Integers, strength: float
 ) -> Integers:
     """Return values whose first quarters correlate, in some groups, with the residuals that followed."""
     values = world.sources.values.copy()
@@ -201,7 +204,7 @@ def _with_hindsight(
     return values
 
 
-def _copied(rng: np.random.Generator, world: AllocationWorld, order: list[int], control: bool) -> Iterator[Planted]:
+def _copied(rng: np.random.Generator, world: VisibleWorld, order: list[int], control: bool) -> Iterator[Planted]:
     """Yield important sources together with their copies, unaltered."""
     del rng
     clusters = [world.sources.cluster(column).tolist() for column in order[: 3 * _MOST]]
@@ -213,15 +216,17 @@ def _copied(rng: np.random.Generator, world: AllocationWorld, order: list[int], 
             yield SourcePitfall("copies", where, False, tuple(sorted(set(found))), 0), world.sources
 
 
-_PLANTS: Mapping[str, Plant] = {
-    "backfill": _void("backfill"),
-    "predecessor": _void("predecessor"),
-    "copies": _copied,
-    **{kind: _repairable(kind) for kind in ("unit", "reversed", "stale")},
-}
+def planters(decoys: int = 0) -> Mapping[str, Plant]:
+    """Return the planters of errors in data and records by kind."""
+    return {
+        **{kind: _void(kind) for kind in ("backfill", "predecessor")},
+        **{kind: _repairable(kind, decoys) for kind in ("unit", "reversed", "stale")},
+    }
 
 
-_WORLDS, _PLANTINGS = 60, 3
+_PLANTS: Mapping[str, Plant] = {"copies": _copied, **planters()}
+
+WORLDS, PLANTINGS = 60, 3
 """Numbers of worlds tried for a case, and of plantings tried in each."""
 _CONTROL = 1 / 2
 """Probability that a pitfall after the first is a control; a third of all pitfalls are."""
@@ -235,9 +240,9 @@ class AllocationCase:
     weights.
     """
 
-    world: AllocationWorld
+    world: VisibleWorld
     pitfalls: tuple[SourcePitfall, ...]
-    belief: Belief
+    belief: Belief | Effects
     problem: TradingProblem
     best: Certified
     ignoring: Floats
@@ -297,33 +302,34 @@ def misread_weights(study: Study, names: frozenset[str]) -> Floats:
     return optimum(study.world.book.problem(belief.alpha, belief.doubt), unique=False).weights
 
 
-def _solve(study: Study) -> AllocationCase:
-    belief, book = study.belief(), study.world.book
+def solved_case(world: VisibleWorld, pitfalls: tuple[SourcePitfall, ...], belief: Belief | Effects) -> AllocationCase:
+    """Solve a world under a belief; misreadings are left out."""
+    book = world.book
     problem = book.problem(belief.alpha, belief.doubt)
     best, ignoring = optimum(problem), optimum(book.problem(np.zeros(NAMES)), unique=False).weights
     textbook = max(problem.utility(book.current), problem.utility(ignoring))
-    return AllocationCase(study.world, study.pitfalls, belief, problem, best, ignoring, textbook, {})
+    return AllocationCase(world, pitfalls, belief, problem, best, ignoring, textbook, {})
 
 
 def draw_allocation_case(rng: np.random.Generator, names: Sequence[tuple[str, str]], tier: str) -> AllocationCase:
     """Draw a case of a tier with sufficient gain and costly mistakes; rejection uses visible data only."""
-    for _ in range(_WORLDS):
+    for _ in range(WORLDS):
         clean = Study.of(draw_world(rng, names, TIERS[tier]))
         alpha = clean.belief().alpha
         if _worth(clean.world.book, alpha, alpha) < LEAST_GAIN:
             continue
-        for _ in range(_PLANTINGS):
+        for _ in range(PLANTINGS):
             planted = _judged(_plant(rng, clean, TIERS[tier].pitfalls))
             if planted is not None:
                 return planted
-    raise InternalError(f"allocate: no case of tier {tier} has enough gain in {_WORLDS} worlds; adjust TIERS")
+    raise InternalError(f"allocate: no case of tier {tier} has enough gain in {WORLDS} worlds; adjust TIERS")
 
 
 def _judged(study: Study) -> AllocationCase | None:
     """Solve a study; None if its gain or the cost of a mistake is too small."""
     if not study.pitfalls:
         return None
-    case = _solve(study)
+    case = solved_case(study.world, study.pitfalls, study.belief())
     if case.gain < LEAST_GAIN:
         return None
     answers: dict[str, Floats] = {}

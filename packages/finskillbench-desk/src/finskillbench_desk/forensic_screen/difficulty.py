@@ -160,6 +160,10 @@ _ROUNDING = 1e-6
 """Accepted rounding of probabilities beyond 0 or 1."""
 _MANY = 10
 """Number of companies beyond which a trap concerns the reading of all evidence."""
+_SAME = 0.05
+"""Difference of log odds below which probabilities count as the same."""
+_FAR = 1.5
+"""Distance from posterior and misread answer, in multiples of theirs, from which an answer belongs to neither."""
 WEIGHTS = {"probabilities": 0.7, "kinds": 0.3}
 
 
@@ -218,12 +222,14 @@ def single_kind(posterior: Floats) -> int:
 
 
 def probabilities_verdict(
-    parsed: ParsedAssessments, posterior: Floats, trap: Mapping[str, Any], companies: list[str]
+    parsed: ParsedAssessments, posterior: Floats, trap: Mapping[str, Any], companies: list[str], earned: bool
 ) -> str:
-    """Classify an answer as "fallen", "avoided" or "unknown" by its log odds between the posterior and the misread
+    """Classify an answer as "fallen", "avoided" or "untested" by its log odds between the posterior and the misread
     answer.
 
-    If a trap concerns many companies, differences in boldness and mean are removed first.
+    An answer has tested nothing if the companies of the trap have the probability that most companies have, or if it is
+    nearer to the posterior but has not `earned` a share of the gain. If a trap concerns many companies, differences in
+    boldness and mean are removed first, and an answer may be far from both.
     """
     place = {company: number for number, company in enumerate(companies)}
     fallen = numbers(as_object(trap.get("probabilities")))
@@ -231,17 +237,27 @@ def probabilities_verdict(
     stated = parsed.probabilities[which]
     known: Booleans = ~np.isnan(stated)
     if 2 * int(known.sum()) <= len(which):
-        return "unknown"
+        return "untested"
+    every = _log_odds(parsed.probabilities[~np.isnan(parsed.probabilities)])
+    usual = np.median(every)
+    unmoved = (np.abs(every - usual) < _SAME).mean() > 0.5
+    if unmoved and np.abs(_log_odds(stated[known]) - usual).max() < _SAME:
+        return "untested"
     taken_in = np.array([amount for company, amount in fallen.items() if company in place])[known]
     right = _log_odds(posterior.sum(axis=1)[which][known])
     direction = _log_odds(taken_in) - right
     departure = _log_odds(stated[known]) - right
+    elsewhere = False
     if len(right) > _MANY:
         direction, departure = _apart(right, direction, departure)
+        nearest = min(np.linalg.norm(departure), np.linalg.norm(departure - direction))
+        elsewhere = bool(nearest > _FAR * np.linalg.norm(direction))
     length = float(direction @ direction)
-    if length == 0.0:
-        return "unknown"
-    return "fallen" if float(departure @ direction) > length / 2.0 else "avoided"
+    if length == 0.0 or elsewhere:
+        return "untested"
+    if float(departure @ direction) > length / 2.0:
+        return "fallen"
+    return "avoided" if earned else "untested"
 
 
 def _apart(right: Floats, direction: Floats, departure: Floats) -> tuple[Floats, Floats]:

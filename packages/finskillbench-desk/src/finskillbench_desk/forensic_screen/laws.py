@@ -7,13 +7,15 @@ manages its accounts.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from finskillbench.arrays import Floats, Integers
+from finskillbench.scoring.values import is_array
 from finskillbench_desk.engines.posterior.model import RatioModel
 from finskillbench_desk.forensic_screen.difficulty import (
     ACQUIRED,
@@ -144,24 +146,43 @@ class _Structure:
 
 
 STRUCTURES: Mapping[str, _Structure] = {
-    "growing_signature": _Structure("growing", (2.0, 3.0), ("wrong", "late"), either_sign=True),
-    "year_end_signature": _Structure("year_end", (1.7, 2.5), ("wrong", "unreported")),
-    "growth_response": _Structure("growth", (0.8, 1.2), ("wrong", "unreported"), by_industry=True),
-    "reversing_either_sign": _Structure("reversing", (1.9, 2.6), ("wrong", "late"), either_sign=True),
+    "growing_signature": _Structure("growing", (1.3, 1.9), ("wrong", "late"), either_sign=True),
+    "year_end_signature": _Structure("year_end", (1.2, 1.7), ("wrong", "unreported")),
+    "growth_response": _Structure("growth", (0.55, 0.8), ("wrong", "unreported"), by_industry=True),
+    "reversing_either_sign": _Structure("reversing", (1.7, 2.3), ("wrong", "late"), either_sign=True),
     "single_ratio_heavy_tails": _Structure(
-        "step", (3.2, 4.4), ("wrong",), together=False, separate_volatility=True, by_industry=True, freedom=(3.0, 5.0)
+        "step", (2.8, 3.8), ("wrong",), together=False, separate_volatility=True, by_industry=True, freedom=(3.0, 5.0)
     ),
-    "smoothing": _Structure("smoothing", (0.45, 0.58), ("wrong", "late"), by_industry=True),
+    "smoothing": _Structure("smoothing", (0.64, 0.75), ("wrong", "late"), by_industry=True),
     "step_among_shocks": _Structure("step", (3.0, 4.0), ("unreported", "late"), either_sign=True, shock=(0.3, 0.6)),
-    "size_opposed": _Structure("size", (2.6, 3.8), ("wrong",), by_industry=True),
+    "size_opposed": _Structure("size", (2.2, 3.2), ("wrong", "unreported"), by_industry=True),
 }
 
 
-def draw_law(rng: np.random.Generator, structure: str) -> Law:
-    """Draw the parameters of a structure."""
+def law_json(law: Law) -> dict[str, Any]:
+    """Return a law as JSON values."""
+    return json.loads(json.dumps(asdict(law), default=np.ndarray.tolist))
+
+
+def read_law(stored: Mapping[str, Any]) -> Law:
+    """Return the law of `law_json`; raise KeyError or TypeError if it is incomplete."""
+    parts: dict[str, Any] = {
+        "model": RatioModel(**_arrays(stored["model"])),
+        "labels": Labels(**_arrays(stored["labels"])),
+    }
+    return Law(**{**_arrays(stored), **parts})
+
+
+def _arrays(stored: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: np.array(value) if is_array(value) else value for name, value in stored.items()}
+
+
+def draw_law(rng: np.random.Generator, structure: str, scale: float = 1.0) -> Law:
+    """Draw the parameters of a structure, with `scale` times its usual strength."""
     ranges = STRUCTURES[structure]
     strength = float(rng.uniform(*ranges.strength))
     smooth = ranges.form == "smoothing"
+    strength = 1.0 - (1.0 - strength) * scale if smooth else strength * scale
     directions = np.array([kind.direction for kind in KINDS])
     touched = np.abs(directions) >= _LEAST
     directions = np.where(touched, directions + _DIRECTION_NOISE * rng.standard_normal(directions.shape), 0.0)
@@ -218,15 +239,15 @@ def _draw_labels(rng: np.random.Generator, ranges: _Structure) -> Labels:
     order = rng.permutation(len(KINDS))
     confused = np.empty(len(KINDS), dtype=np.int64)
     confused[order] = np.roll(order, 1)
-    wrong = np.full(BASES, 0.05)
+    wrong = np.full(BASES, 0.15)
     if "wrong" in ranges.labels:
-        wrong[rng.permutation(BASES)[:2]] = rng.uniform(0.5, 0.8, 2)
+        wrong[rng.permutation(BASES)[:2]] = rng.uniform(0.6, 0.9, 2)
     late = np.array([1.0])
     if "late" in ranges.labels:
         most = int(rng.integers(2, MOST_LATE + 1))
         late = np.append(rng.uniform(0.1, 0.4), np.full(most, 1.0))
         late[1:] *= (1.0 - late[0]) / most
-    unreported = float(rng.uniform(0.2, 0.4)) if "unreported" in ranges.labels else 0.0
+    unreported = float(rng.uniform(0.3, 0.5)) if "unreported" in ranges.labels else 0.0
     return Labels(wrong, confused, late, round(unreported, 2))
 
 

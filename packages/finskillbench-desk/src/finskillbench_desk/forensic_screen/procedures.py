@@ -1,7 +1,8 @@
 """Baseline programs for a case (reference, textbook, trapped) and the texts that an agent reads.
 
 The reference does empirical Bayes with the skill scripts: it corrects the data, measures usable cases, matches their
-signatures and calibrates by the base rate. It copies results between calls as an agent would.
+signatures and calibrates by the base rate. It copies results between calls as an agent would. If the law is not
+disclosed, it takes usual persistences, and lasting shifts of the sizes that all cases of the archive show.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from finskillbench.domains.interactive import ProcedureCall
 from finskillbench.episode import JsonObject, Prompt
 from finskillbench_desk.engines.posterior.model import RatioModel
-from finskillbench_desk.forensic_screen.difficulty import FLOOR, INDUSTRIES, KINDS, RATIOS
+from finskillbench_desk.forensic_screen.difficulty import FLOOR, INDUSTRIES, KINDS, RATIOS, WINDOW
 from finskillbench_desk.forensic_screen.generator.draws import USABLE
 from finskillbench_desk.forensic_screen.reading import ACQUISITION, IDENTITIES, LAYOUT, LEASE, SLIP, YEAR_END, Rules
 
@@ -153,6 +154,20 @@ PACKAGE = "account-screening"
 _TABLES = ["statements", "companies", "industry_paths", "seasons"]
 _TRUST = 0.8
 """Weight of the evidence, as level and volatility are estimates (references/screening.md)."""
+_TRUST_IN_GUESSES = 0.2
+"""As `_TRUST`, where persistences and profiles are guesses; it earns most of those from 0.1 to 0.8."""
+_MATERIAL = r"at least ([\d.]+) per cent of the buyer"
+_USUAL_PERSISTENCE, _USUAL_FREEDOM = 0.7, 6.0
+_USUAL = [
+    {
+        "name": ratio.name,
+        "numerator": ratio.numerator,
+        "denominator": ratio.denominator,
+        "persistence": _USUAL_PERSISTENCE,
+    }
+    for ratio in RATIOS
+]
+"""Ratios as a user states them who does not know their parameters."""
 Playing = Generator[tuple[ProcedureCall, ...], list[JsonObject], JsonObject]
 
 
@@ -168,11 +183,14 @@ def trapped() -> Playing:
 
 def textbook() -> Playing:
     """Suspect companies with large innovations on raw ratios, and name the commonest kind."""
-    (_, model) = yield (_load(), ProcedureCall("get_task_data", {"field": "model"}))
-    ratios = [_plain(ratio) for ratio in model["value"]["ratios"]]
+    _, documents_ = yield (_load(), ProcedureCall("get_task_data", {"field": "documents"}))
+    ratios, effects = _USUAL, _levels()
+    if _disclosed(documents_):
+        (model,) = yield (ProcedureCall("get_task_data", {"field": "model"}),)
+        ratios, effects = [_plain(ratio) for ratio in model["value"]["ratios"]], _effects(model["value"])
     looked, cases = yield (
-        _run("ratio_innovations", {"ratios": ratios, "versions": "first", "window": 12}, ["statements"]),
-        _run("case_effects", _effects(model["value"]), ["archive"]),
+        _run("ratio_innovations", {"ratios": ratios, "versions": "first", "window": WINDOW}, ["statements"]),
+        _run("case_effects", effects, ["archive"]),
     )
     groups = cases["output"]["groups"]
     commonest = max(groups, key=lambda name: groups[name]["cases"])
@@ -186,14 +204,16 @@ def textbook() -> Playing:
 
 
 def _screen(careful: bool) -> Playing:
-    _, memo, model, layout, events = yield (
+    _, texts, layout, events = yield (
         _load(),
-        ProcedureCall("get_task_data", {"field": "documents.memo"}),
-        ProcedureCall("get_task_data", {"field": "model"}),
+        ProcedureCall("get_task_data", {"field": "documents"}),
         ProcedureCall("get_task_data", {"field": "layout"}),
         ProcedureCall("read_table", {"table": "events", "rows": 200}),
     )
-    memo_text, numbers = str(memo["value"]), model["value"]
+    if not _disclosed(texts):
+        return (yield from _screen_undisclosed(careful, texts["value"], layout["value"], _rows(events)))
+    (model,) = yield (ProcedureCall("get_task_data", {"field": "model"}),)
+    memo_text, numbers = str(texts["value"]["memo"]), model["value"]
     usable = {"keep": {"basis": ["court judgment", "regulator's order"]}, "drop": {"industry": ["Financials"]}}
     checked, cases = yield (
         _run("statement_checks", {}, ["statements", "layout"]),
@@ -202,14 +222,18 @@ def _screen(careful: bool) -> Playing:
     base_rate = _number_in(r"base rate of ([\d.]+) per cent", memo_text) / 100.0 if careful else 0.5
     stated = _signatures(numbers, cases["output"]["groups"])
     if careful:
-        material = _number_in(r"at least ([\d.]+) per cent of the buyer", memo_text)
+        material = _number_in(_MATERIAL, memo_text)
         stated |= _corrections(numbers, layout["value"], checked["output"], _rows(events), material)
     else:
         stated |= {"ratios": [_plain(ratio) for ratio in numbers["ratios"]], "versions": "first", "table_unit": 1e-4}
+    return (yield from _match(stated, base_rate, _TRUST if careful else 1.0))
+
+
+def _match(stated: dict[str, Any], base_rate: float, trust: float) -> Playing:
+    """Match the signatures, calibrate, and return the answer."""
     (matched,) = yield (_run("signature_match", stated, _TABLES),)
     rows = matched["output"]["rows"]
     factors = {company: factor for company, factor, _, _ in rows}
-    trust = _TRUST if careful else 1.0
     (found,) = yield (_run("calibrate", {"log_bayes_factors": factors, "base_rate": base_rate, "weight": trust}, []),)
     calibrated = found["output"]["calibrated"]
     return {
@@ -219,6 +243,44 @@ def _screen(careful: bool) -> Playing:
     }
 
 
+def _screen_undisclosed(careful: bool, texts: JsonObject, layout: JsonObject, events: list[dict[str, Any]]) -> Playing:
+    checked, cases, examined = yield (
+        _run("statement_checks", {}, ["statements", "layout"]),
+        _run("case_effects", _levels(), ["archive"]),
+        ProcedureCall("read_table", {"table": "examinations", "rows": 200}),
+    )
+    stated: dict[str, Any] = {
+        "ratios": _USUAL,
+        "versions": "first",
+        "table_unit": 1e-4,
+        "window": WINDOW,
+        "freedom": _USUAL_FREEDOM,
+    }
+    base_rate = 0.5
+    if careful:
+        material = _number_in(_MATERIAL, str(texts["data_notes"]))
+        stated |= _corrections({"ratios": _USUAL}, layout, checked["output"], events, material)
+        counts = _rows(examined)
+        base_rate = sum(each["found"] for each in counts) / sum(each["examined"] for each in counts)
+    (seen,) = yield (_run("ratio_innovations", stated, _TABLES),)
+    deviation = seen["output"]["innovation_sd"]
+    groups = {name: group for name, group in cases["output"]["groups"].items() if "mean_shift" in group}
+    stated["signatures"] = [
+        {
+            "name": name,
+            "weight": group["cases"],
+            "profile": [1] * WINDOW,
+            "shifts": {
+                ratio: (1.0 - _USUAL_PERSISTENCE) * level / deviation[ratio]
+                for ratio, level in group["mean_shift"].items()
+            },
+            "size_spread": group["size_spread"],
+        }
+        for name, group in groups.items()
+    ]
+    return (yield from _match(stated, base_rate, _TRUST_IN_GUESSES if careful else 1.0))
+
+
 def _load() -> ProcedureCall:
     return ProcedureCall("load_skill", {"skill_name": PACKAGE})
 
@@ -226,6 +288,19 @@ def _load() -> ProcedureCall:
 def _run(script: str, payload: dict[str, Any], fields: list[str]) -> ProcedureCall:
     path = f"{PACKAGE}/scripts/{script}.py"
     return ProcedureCall("run_skill_script", {"script_path": path, "input_data": payload, "inject_task_fields": fields})
+
+
+def _disclosed(texts: JsonObject) -> bool:
+    return "base rate of" in texts["value"].get("memo", "")
+
+
+def _levels() -> dict[str, Any]:
+    """Return the arguments that measure levels of log ratios in an archive of undisclosed law."""
+    return {
+        "values": [ratio.name for ratio in RATIOS],
+        "profiles": {kind.name: [1] * WINDOW for kind in KINDS},
+        "unit": 1e-4,
+    }
 
 
 def _number_in(pattern: str, text: str) -> float:
@@ -275,14 +350,14 @@ def _corrections(
     sheet = set(layout["balance_sheet"])
     used = {ratio[side] for ratio in numbers["ratios"] for side in ("numerator", "denominator")}
     slips = [each for each in checked["broken"] if each["total"] == "cash" and each["stated_over_added_up"] == 1000.0]
-    effects = {ratio["name"]: ratio["lease_effect"] for ratio in numbers["ratios"]}
+    effects = {ratio["name"]: ratio["lease_effect"] for ratio in numbers["ratios"] if "lease_effect" in ratio}
 
     def named_events(event: str) -> list[dict[str, Any]]:
         return [each for each in events if each["event"] == event]
 
     return {
-        "ratios": [{key: ratio[key] for key in wanted} for ratio in numbers["ratios"]],
-        "growth_line": "net_revenue",
+        "ratios": [{key: ratio[key] for key in wanted if key in ratio} for ratio in numbers["ratios"]],
+        **({"growth_line": "net_revenue"} if effects else {}),
         "versions": "last",
         "table_unit": 1e-4,
         "divide": [
@@ -292,11 +367,14 @@ def _corrections(
         "known_changes": [
             {"company": each["company"], "quarter": each["quarter"], "effects": effects}
             for each in named_events("lease standard adopted")
+            if effects
         ],
         "new_levels": [
             {"company": each["company"], "quarter": each["quarter"]}
-            for each in named_events("acquisition completed")
-            if each["value"] >= material
+            for each in (
+                *(each for each in named_events("acquisition completed") if each["value"] >= material),
+                *([] if effects else named_events("lease standard adopted")),
+            )
         ],
         "year_ends": [
             {"company": each["company"], "quarter": each["quarter"], "month": each["value"]}

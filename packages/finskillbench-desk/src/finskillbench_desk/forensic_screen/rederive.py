@@ -47,12 +47,17 @@ def frames_of(task_input: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
 def paths(task_input: Mapping[str, Any]) -> tuple[dict[str, Floats], dict[str, int]]:
     """Return adjusted log ratios (T, R) and the quarter of a material acquisition, by company."""
     model, memo, frames = task_input["model"], task_input["documents"]["memo"], frames_of(task_input)
-    material = _number(r"at least ([\d.]+) per cent of the buyer's total assets", memo)
+    material = material_of(memo)
     long = _log_ratios(frames["statements"], model["ratios"])
     long, bought = _adjusted(long, frames, model["ratios"], material)
     names = [ratio["name"] for ratio in model["ratios"]]
     by_company = {key[0]: group.sort("quarter").select(names) for key, group in long.group_by("company")}
     return {name: by_company[name].to_numpy() for name in frames["companies"]["company"].to_list()}, bought
+
+
+def material_of(text: str) -> float:
+    """Return the least share of assets, in per cent, at which an acquisition counts."""
+    return _number(r"at least ([\d.]+) per cent of the buyer's total assets", text)
 
 
 def of_paths(
@@ -283,7 +288,7 @@ def rederive_traps(case: Case) -> list[dict[str, Any]]:
     y, bought = paths(case)
     clean = {company: math.fsum(row) for company, row in of_paths(y, bought, case).items()}
     found: list[dict[str, Any]] = []
-    for kind, misread in _misread(case, y).items():
+    for kind, misread in misread_paths(case, y).items():
         where = [name for name in y if name in misread and not np.array_equal(misread[name], y[name])]
         if kind == "acquisition":
             where = [name for name in y if name in bought]
@@ -313,7 +318,7 @@ def _of_all(kind: str, where: str, case: Case) -> dict[str, Any]:
     }
 
 
-def _misread(case: Case, y: Mapping[str, Floats]) -> dict[str, dict[str, Floats]]:
+def misread_paths(case: Case, y: Mapping[str, Floats]) -> dict[str, dict[str, Floats]]:
     """Return the paths without each correction, by its kind."""
     frames = frames_of(case)
     statements, events = frames["statements"], frames["events"]

@@ -7,28 +7,30 @@ stores the sites of traps and the answers of a misreading.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import date
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 import numpy as np
+import polars as pl
 from pydantic import Field
 
-from finskillbench.arrays import Floats, Integers
+from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, BuiltTask
-from finskillbench.domains.examples import Examples, GradedExample, Label
+from finskillbench.domains.checks.agreement import leaf_by_leaf
+from finskillbench.domains.checks.proofs import expect_agreement, rederivation_proof
+from finskillbench.domains.examples import Examples, Label
 from finskillbench.domains.interactive import EpisodeBudget, InteractiveCase
-from finskillbench.domains.tables import TableReference, reference
+from finskillbench.domains.tables import EpisodeTable, TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import as_array, as_number, as_object, numbers, objects
+from finskillbench_desk.disclosure import PlannedCase, plan
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities
-from finskillbench_desk.forensic_screen import procedures, rederive
+from finskillbench_desk.forensic_screen import law_prompts, procedures, rederive
 from finskillbench_desk.forensic_screen.difficulty import (
-    FLOOR,
-    KIND_NAMES,
     QUARTERS,
     TIERS,
     WEIGHTS,
@@ -39,15 +41,22 @@ from finskillbench_desk.forensic_screen.difficulty import (
     single_kind,
     stored_posterior,
 )
+from finskillbench_desk.forensic_screen.examples import assessments_of, exploits, graded_examples, shrunk
 from finskillbench_desk.forensic_screen.generator.lines import LOCAL, fallen_probabilities
 from finskillbench_desk.forensic_screen.generator.world import ScreeningWorld, drawn_world
+from finskillbench_desk.forensic_screen.law_proof import (
+    check_law_posterior,
+    rederive_law_traps,
+    rederive_sample,
+    sample_of,
+)
+from finskillbench_desk.forensic_screen.law_world import LIKELIER, draw_law_world, law_traps
+from finskillbench_desk.forensic_screen.laws import STRUCTURES, law_json, read_law
 from finskillbench_desk.forensic_screen.reading import AdjustedRatios, read_adjusted_ratios, read_archive, usable
 from finskillbench_desk.forensic_screen.rederive import rederive_traps as traps_again
 
 EVEN = 0.5
 """Base rate used by a reader who ignores the stated one."""
-LIKELIER = 0.5
-"""Probability from which management is likelier than not."""
 
 
 def stored_traps(world: ScreeningWorld, panel: AdjustedRatios) -> list[dict[str, Any]]:
@@ -81,74 +90,6 @@ def _named(companies: list[str], probabilities: Floats) -> dict[str, float]:
     return dict(zip(companies, np.round(probabilities, 6).tolist(), strict=True))
 
 
-_ROUNDED = 0.97
-"""Least score of probabilities rounded to two decimals."""
-
-
-def assessments_of(companies: Sequence[str], probabilities: Floats, kinds: Integers) -> dict[str, Any]:
-    return {
-        "assessments": [
-            {"company": company, "probability": float(probability), "kind": KIND_NAMES[int(kind)]}
-            for company, probability, kind in zip(companies, probabilities, kinds, strict=True)
-        ]
-    }
-
-
-def graded_examples(label: Label[Any]) -> list[GradedExample]:
-    """Grade answers from the posterior through rounding and shrinkage to one answer for all."""
-    companies, posterior = stored_posterior(label.truth.verification)
-    rate = as_number(label.truth.verification.get("base_rate")) or 0.0
-    managed, kinds = posterior.sum(axis=1), posterior.argmax(axis=1)
-    nothing = np.full(len(companies), rate)
-    one_kind = np.full(len(companies), single_kind(posterior))
-    half = shrunk(managed, rate, 0.5)
-    return [
-        GradedExample("the posterior", assessments_of(companies, managed, kinds), 1.0, 1.0),
-        GradedExample("to two decimals", assessments_of(companies, managed.round(2), kinds), _ROUNDED, 1.0),
-        GradedExample("half of the evidence", assessments_of(companies, half, kinds), 0.5, 0.98),
-        GradedExample(
-            "half of the evidence, one kind", assessments_of(companies, half, one_kind), 0.2, WEIGHTS["probabilities"]
-        ),
-        GradedExample("kinds alone", assessments_of(companies, nothing, kinds), WEIGHTS["kinds"], WEIGHTS["kinds"]),
-        GradedExample("base rate and one kind", assessments_of(companies, nothing, one_kind), 0.0, 0.0),
-    ]
-
-
-def shrunk(probabilities: Floats, base_rate: float, weight: float) -> Floats:
-    """Multiply the evidence, in log odds beyond the base rate, by a weight."""
-    clipped = np.clip(probabilities, FLOOR * 1e-6, 1.0 - FLOOR * 1e-6)
-    prior = np.log(base_rate) - np.log1p(-base_rate)
-    evidence = np.log(clipped) - np.log1p(-clipped) - prior
-    return 1.0 / (1.0 + np.exp(-(prior + weight * evidence)))
-
-
-def exploits(task_input: Mapping[str, Any]) -> dict[str, JsonObject]:
-    """Return answers without analysis: one number for all, or suspicion by events and restatements."""
-    companies: list[str] = task_input["companies"]["company"]
-    shares = np.array([kind["share"] for kind in task_input["model"]["kinds"]])
-    largest = np.full(len(companies), int(shares.argmax()))
-    events: set[str] = set(task_input["events"]["company"])
-    restated = {
-        company
-        for company, version in zip(
-            task_input["statements"]["company"], task_input["statements"]["version"], strict=True
-        )
-        if version > 1
-    }
-
-    def suspected(names: set[str]) -> JsonObject:
-        listed = np.array([0.3 if company in names else 0.08 for company in companies])
-        return assessments_of(companies, listed, largest)
-
-    return {
-        "even odds": assessments_of(companies, np.full(len(companies), 0.5), largest),
-        "zero for all": assessments_of(companies, np.zeros(len(companies)), largest),
-        "one in ten, the kind of largest share": assessments_of(companies, np.full(len(companies), 0.1), largest),
-        "companies with an event": suspected(events),
-        "companies with a restatement": suspected(restated),
-    }
-
-
 NAME = "forensic_screen"
 PREFIX = "dk_fs"
 EPISODES = 40
@@ -170,10 +111,10 @@ KindName = Literal[
 
 
 class ForensicInput(TypedDict):
-    """Task input of a case; statements, companies, events, industry tables and archive are tables."""
+    """Task input of a case: tables, documents and layout; `model` if its law is disclosed, else `examinations`."""
 
     documents: Mapping[str, str]
-    model: Mapping[str, Any]
+    model: NotRequired[Mapping[str, Any]]
     layout: Mapping[str, Any]
     statements: TableReference
     companies: TableReference
@@ -181,6 +122,7 @@ class ForensicInput(TypedDict):
     industry_paths: TableReference
     seasons: TableReference
     archive: TableReference
+    examinations: NotRequired[TableReference]
 
 
 class Assessment(Answer):
@@ -204,8 +146,9 @@ def certified(answer: JsonObject, truth: Truth, task_input: ForensicInput) -> Sc
     stated = truth.verification
     parsed = parse_assessments(answer, companies)
     found = score_parts(parsed, posterior, as_number(stated.get("base_rate")) or 0.0)
+    earned = found["probabilities"] > 0.0
     traps = {
-        f"{trap['kind']}@{trap['where']}": probabilities_verdict(parsed, posterior, trap, companies)
+        f"{trap['kind']}@{trap['where']}": probabilities_verdict(parsed, posterior, trap, companies, earned)
         for trap in objects(stated.get("traps"))
     }
     value = math.fsum(weight * found[part] for part, weight in WEIGHTS.items())
@@ -213,48 +156,79 @@ def certified(answer: JsonObject, truth: Truth, task_input: ForensicInput) -> Sc
 
 
 def _build(context: BuildContext, objects_: object) -> Iterator[BuiltTask]:
-    """Yield forty worlds, one per case, cycling through the tiers; none if the market is not synthetic."""
+    """Yield forty worlds, one per case, cycling through structures and tiers; none if the market is not synthetic."""
     del objects_
     if not context.synthetic:
         return
     days = context.panels.month_ends
-    tiers = list(TIERS)
-    for place in range(context.most(EPISODES)):
-        rng = context.generator("desk", NAME, place)
-        yield screening_task(rng, place, tiers[place % len(tiers)], days[place % len(days)])
+    for case in plan(context, EPISODES, STRUCTURES, TIERS):
+        rng, day = context.generator("desk", NAME, case.number), days[case.number % len(days)]
+        if case.structure is None:
+            yield screening_task(rng, case.number, case.tier, day)
+        else:
+            yield law_task(rng, case, case.structure, day)
 
 
 def screening_task(rng: np.random.Generator, place: int, tier: str, day: date) -> BuiltTask:
-    """Return the case of a world: task input, the posterior given it, and the traps."""
+    """Return a case whose law is disclosed: task input, the posterior given it, and the traps."""
     quarters = quarters_until(day)
     world = drawn_world(rng, tier, quarters)
     task_id = f"{PREFIX}_{day}_{place + 1:02d}"
     posterior, panel = exact_posterior(world)
-    companies = world.tables["companies"]["company"].to_list()
-    task_input: ForensicInput = {
+    task_input = {
         "documents": procedures.documents(world.model, world.rules),
         "model": procedures.disclosed(world.model),
         "layout": procedures.layout(),
-        "statements": reference(task_id, "statements", world.tables["statements"]),
-        "companies": reference(task_id, "companies", world.tables["companies"]),
-        "events": reference(task_id, "events", world.tables["events"]),
-        "industry_paths": reference(task_id, "industry_paths", world.tables["industry_paths"]),
-        "seasons": reference(task_id, "seasons", world.tables["seasons"]),
-        "archive": reference(task_id, "archive", world.tables["archive"]),
+        **_references(task_id, world.tables),
     }
     traps = stored_traps(world, panel)
-    stored = {company: row.tolist() for company, row in zip(companies, posterior, strict=True)}
+    truth = _truth(task_id, world.tables, posterior, {"base_rate": world.model.base_rate, "traps": traps, "law": None})
+    again = rederive.rederive_answer(_full_input(task_input, world.tables))
     return BuiltTask(
-        Episode(task_id, "desk", NAME, day, tier, dict(task_input), procedures.prompt(quarters)),
-        Truth(
-            task_id,
-            NAME,
-            assessments_of(companies, posterior.sum(axis=1), posterior.argmax(axis=1)),
-            {"base_rate": world.model.base_rate, "posterior": stored, "traps": traps},
-        ),
+        Episode(task_id, "desk", NAME, day, tier, task_input, procedures.prompt(quarters)),
+        replace(truth, proof=rederivation_proof(task_id, leaf_by_leaf(truth.expected_output, again))),
         {"kind": "rederived", "expected_managed": float(posterior.sum()), "orderly_archive": world.orderly_archive},
         world.tables,
     )
+
+
+def law_task(rng: np.random.Generator, case: PlannedCase, structure: str, day: date) -> BuiltTask:
+    """Return a case whose law is not disclosed; zero is the mean probability, the best answer for all companies."""
+    quarters = quarters_until(day)
+    world = draw_law_world(rng, structure, case.tier, quarters)
+    task_id = f"{PREFIX}_{day}_{case.number + 1:02d}_{case.disclosure}"
+    described = case.disclosure == "described"
+    task_input = {
+        "documents": law_prompts.documents(world.rules.material, described),
+        "layout": procedures.layout(),
+        **_references(task_id, world.tables),
+    }
+    base_rate = float(world.posterior.sum(axis=1).mean())
+    stored: dict[str, Any] = {"base_rate": base_rate, "traps": law_traps(world), "law": law_json(world.law)}
+    truth = _truth(task_id, world.tables, world.posterior, stored)
+    again = rederive_sample(_full_input(task_input, world.tables), world.law)
+    leaves = leaf_by_leaf(sample_of(truth.expected_output, again), again)
+    return BuiltTask(
+        Episode(task_id, "desk", NAME, day, case.tier, task_input, law_prompts.prompt(quarters[-1], described)),
+        replace(truth, proof=rederivation_proof(task_id, leaves)),
+        {"kind": "rederived", "expected_managed": float(world.posterior.sum()), "structure": structure},
+        world.tables,
+    )
+
+
+def _references(task_id: str, tables: Mapping[str, pl.DataFrame]) -> dict[str, TableReference]:
+    return {name: reference(task_id, name, table) for name, table in tables.items()}
+
+
+def _full_input(task_input: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
+    return {name: EpisodeTable(tables[name]) if name in tables else value for name, value in task_input.items()}
+
+
+def _truth(task_id: str, tables: Mapping[str, pl.DataFrame], posterior: Floats, stored: dict[str, Any]) -> Truth:
+    companies = tables["companies"]["company"].to_list()
+    rows = {company: row.tolist() for company, row in zip(companies, posterior, strict=True)}
+    answer = assessments_of(companies, posterior.sum(axis=1), posterior.argmax(axis=1))
+    return Truth(task_id, NAME, answer, {"base_rate": stored["base_rate"], "posterior": rows, **stored})
 
 
 def quarters_until(day: date) -> list[str]:
@@ -275,6 +249,32 @@ def proof(label: Label[ForensicInput], findings: Findings) -> None:
     truth, where = label.truth, label.episode.task_id
     companies, posterior = stored_posterior(truth.verification)
     rate = as_number(truth.verification.get("base_rate")) or 0.0
+    expect_agreement(label, findings)
+    stated = truth.verification.get("law")
+    if stated is not None:
+        law = read_law(as_object(stated))
+        check_law_posterior(label, law, findings)
+        traps = rederive_law_traps(label.task_input, law)
+    else:
+        _check_disclosed(label, rate, findings)
+        traps = traps_again(label.task_input)
+    best = score_parts(parse_assessments(truth.expected_output, companies), posterior, rate)
+    findings.expect(min(best.values()) > 1.0 - 1e-9, where, f"the stored answer earns {best}; every part must be 1")
+    managed, kinds = posterior.sum(axis=1), posterior.argmax(axis=1)
+    answer = assessments_of(companies, managed, kinds)
+    agree = all(leaf.agrees for leaf in leaf_by_leaf(truth.expected_output, answer))
+    findings.expect(agree, where, "the stored answer is not the posterior", "expected_output")
+    for factor in (0.0, 0.5, 0.8, 1.25, 2.0):
+        other = ParsedAssessments(shrunk(managed, rate, factor), kinds)
+        earned = score_parts(other, posterior, rate)["probabilities"]
+        findings.expect(earned < 1.0, where, f"evidence times {factor} earns as much as the posterior")
+    _check_traps(truth, traps, findings)
+
+
+def _check_disclosed(label: Label[ForensicInput], rate: float, findings: Findings) -> None:
+    """Compare base rate and posterior with those of the memo and the tables."""
+    where = label.episode.task_id
+    companies, posterior = stored_posterior(label.truth.verification)
     stated = rederive.base_rate(label.task_input)
     findings.expect(abs(stated - rate) < 1e-12, where, f"base_rate is {rate} in the truth and {stated} in the memo")
     again = rederive.rederive_kinds(label.task_input)
@@ -286,19 +286,11 @@ def proof(label: Label[ForensicInput], findings: Findings) -> None:
         constants = rederive.constant_shares(again)
         single = constants[single_kind(posterior)]
         findings.expect(single > max(constants) - AGREEMENT * len(companies), where, "another single kind earns more")
-    best = score_parts(parse_assessments(truth.expected_output, companies), posterior, rate)
-    findings.expect(min(best.values()) > 1.0 - 1e-9, where, f"the stored answer earns {best}; every part must be 1")
-    managed, kinds = posterior.sum(axis=1), posterior.argmax(axis=1)
-    for factor in (0.0, 0.5, 0.8, 1.25, 2.0):
-        other = ParsedAssessments(shrunk(managed, rate, factor), kinds)
-        earned = score_parts(other, posterior, rate)["probabilities"]
-        findings.expect(earned < 1.0, where, f"evidence times {factor} earns as much as the posterior")
-    _traps(truth, label.task_input, findings)
 
 
-def _traps(truth: Truth, task_input: ForensicInput, findings: Findings) -> None:
+def _check_traps(truth: Truth, again: list[dict[str, Any]], findings: Findings) -> None:
     """Compare the stored traps with those rederived from the tables."""
-    stated, again = truth.verification.get("traps"), traps_again(task_input)
+    stated = truth.verification.get("traps")
     stated_keys = [(trap.get("kind"), trap.get("where")) for trap in objects(stated)]
     same = len(stated_keys) == len(as_array(stated)) and stated_keys == [
         (trap["kind"], trap["where"]) for trap in again
@@ -329,15 +321,13 @@ SUBTASK: Subtask[ForensicInput, Any] = Subtask(
     answer=ForensicScreen,
     cluster=lambda episode: episode.task_id,
     build=_build,
-    rederive=rederive.rederive_answer,
     proof=proof,
     scorers={Profile.CERTIFIED: certified, Profile.STRICT: certified},
-    verification=Verification(method="expected_log_score", proved=("base_rate", "posterior", "traps")),
+    verification=Verification(method="expected_log_score", proved=("base_rate", "posterior", "traps", "law")),
     baselines=Baselines(no_skill=Naive((), _base_rate), trivial=Naive((), _base_rate), ceiling=CEILING),
     examples=Examples(graded=graded_examples, exploits=exploits),
     interactive=InteractiveCase(
         budget=BUDGET,
         procedures={"reference": procedures.reference, "textbook": procedures.textbook, "trapped": procedures.trapped},
     ),
-    headline=False,
 )

@@ -12,7 +12,7 @@ from finskillbench.arrays import Booleans, Floats, Integers
 from finskillbench.domains.interactive import ProcedureCall
 from finskillbench.episode import JsonObject
 from finskillbench_desk.trade_over_time import world
-from finskillbench_desk.trade_over_time.rederive import Memo, apply_notices, read_memo
+from finskillbench_desk.trade_over_time.rederive import Memo, apply_notices, memo_of
 from finskillbench_desk.trade_over_time.world import (
     DECISIONS,
     HALF_LIVES,
@@ -143,13 +143,15 @@ def _opening() -> Generator[tuple[ProcedureCall, ...], list[JsonObject], tuple[M
             },
         ),
     )
-    memo, offers = read_memo(read[1]["value"]), read[2]["value"]
+    offers = read[2]["value"]
+    memo = memo_of(read[1]["value"], offers)
     measured: dict[str, Any] = _output(read[3])["signals"]
     half_lives: dict[str, float] = {}
     for name, offer in offers.items():
-        disclosed, shown = offer["half_life"], measured[name]["autocorrelation"]
+        disclosed, shown = offer.get("half_life"), measured[name]["autocorrelation"]
         nearest = min(HALF_LIVES, key=lambda weeks: abs(0.5 ** (1 / weeks) - shown))
-        half_lives[name] = nearest if disclosed is None else disclosed
+        found = nearest if memo.strengths else measured[name]["half_life"]
+        half_lives[name] = found if disclosed is None else disclosed
     return memo, {name: offer["vendor"] for name, offer in offers.items()}, half_lives
 
 

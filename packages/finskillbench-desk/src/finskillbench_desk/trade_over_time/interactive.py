@@ -12,7 +12,7 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ from finskillbench_desk.share import share_of_gain
 from finskillbench_desk.trade_over_time.optimum import TradingSetup, TradingTrap, fallen_book, from_json, losses
 from finskillbench_desk.trade_over_time.world import (
     DECISIONS,
+    FACTOR_UNIT,
     LARGEST_TRADE,
     OUTAGE,
     RETURN_UNIT,
@@ -37,6 +38,8 @@ from finskillbench_desk.trade_over_time.world import (
 
 _SHOWN = 5
 """Most names or sectors listed in a rejection."""
+_NO_TRADE = 1e-6
+"""Millions by which the books of a decision without trades may differ."""
 
 
 def ordered(setup: TradingSetup, decision: int, book: Floats, trades: Mapping[str, Any]) -> Floats:
@@ -104,24 +107,30 @@ def certified(answer: JsonObject, truth: Truth, task_input: object) -> Score:
 
 
 def _traps(setup: TradingSetup, aims: Floats, books: list[Floats], taken: int, planted: Any) -> dict[str, str]:
-    """Classify each trap as fallen if its decision moved more than half the way to the mistaken book.
-
-    Only the movement in that direction counts, in the metric of losses.
-    """
+    """Classify the decision of each trap; one that was not taken is "untested"."""
     verdicts: dict[str, str] = {}
     before = [setup.book.holdings, *books]
     for stored in planted:
         trap = TradingTrap(stored["kind"], stored["decision"], np.array(stored["aim"]), stored["cost"])
         place = trap.decision
-        policy = setup.policy(place)
-        best = policy.best(place, aims[place], before[place])
-        apart = fallen_book(setup, trap, before[place]) - best
-        way = policy.rules[place].curvature @ apart
-        length = float(way @ apart)
-        gone = float(way @ (books[place] - best))
-        verdict = "unknown" if place >= taken or length <= 0 else "fallen" if 2 * gone > length else "avoided"
+        verdict = _verdict(setup, aims[place], trap, before[place], books[place]) if place < taken else "untested"
         verdicts[f"{trap.kind}@decision_{place + 1}"] = verdict
     return verdicts
+
+
+def _verdict(setup: TradingSetup, aim: Floats, trap: TradingTrap, before: Floats, book: Floats) -> str:
+    """Classify a decision as "avoided" or "fallen", by the nearer of the best and the mistaken book.
+
+    It is "untested" if it traded nothing, or if holding still is as near to that book. Losses measure distances.
+    """
+    place = trap.decision
+    policy = setup.policy(place)
+    best, mistaken = policy.best(place, aim, before), fallen_book(setup, trap, before)
+    if np.abs(book - setup.settled(place, before)).max() < _NO_TRADE or policy.loss(place, best, mistaken) <= 0:
+        return "untested"
+    right, wrong = (policy.loss(place, each, book) for each in (best, mistaken))
+    verdict, target = ("avoided", best) if right <= wrong else ("fallen", mistaken)
+    return verdict if min(right, wrong) < policy.loss(place, target, setup.held(place, before)) else "untested"
 
 
 def as_orders(setup: TradingSetup, books: list[Floats]) -> dict[str, Any]:
@@ -153,7 +162,11 @@ ADVANCE = ToolContract(
 
 
 def hidden_of(
-    world: TradingWorld, stored_setup: Mapping[str, Any], first_day: date, dated_notices: Sequence[tuple[int, str]]
+    world: TradingWorld,
+    stored_setup: Mapping[str, Any],
+    first_day: date,
+    dated_notices: Sequence[tuple[int, str]],
+    factor_returns: Floats | None = None,
 ) -> dict[str, Any]:
     """Return the hidden fields of an episode: setup, notices, and future signals and returns."""
     weeks = world.draws.weeks
@@ -163,41 +176,58 @@ def hidden_of(
         "week": weeks + 1,
         "first_day": str(first_day),
         "notices": dated_notices,
-        **packed_future(world),
+        **packed_future(world, factor_returns),
     }
 
 
-def packed_future(world: TradingWorld) -> dict[str, str]:
-    """Encode future signals and returns as compressed 16-bit numbers in base 64."""
+class Future(NamedTuple):
+    """Signals (12, n, 30) of the decisions, returns (11, n) that followed, and those of factors (11, f) or None."""
+
+    signals: Integers
+    returns: Integers
+    factors: Floats | None
+
+
+_STORED = {"signals": "<i2", "returns": "<i2", "factor_returns": "<i4"}
+"""Types of the numbers of a future, as stored."""
+
+
+def packed_future(world: TradingWorld, factor_returns: Floats | None = None) -> dict[str, str]:
+    """Encode future signals and returns, and returns (T, f) of factors if any, as compressed numbers in base 64."""
     weeks = world.draws.weeks
     parts = {"signals": world.draws.signals[weeks:], "returns": world.draws.returns[weeks:-1]}
+    if factor_returns is not None:
+        parts["factor_returns"] = np.rint(factor_returns[weeks:-1] * FACTOR_UNIT)
     return {
-        name: base64.b64encode(zlib.compress(np.ascontiguousarray(part, dtype="<i2").tobytes(), 6)).decode()
+        name: base64.b64encode(zlib.compress(np.ascontiguousarray(part, dtype=_STORED[name]).tobytes(), 6)).decode()
         for name, part in parts.items()
     }
 
 
-def unpacked_future(stored: JsonObject, names: int) -> tuple[Integers, Integers]:
-    """Decode signals (12, n, 30) and returns (11, n) from `packed_future`.
+def unpacked_future(stored: JsonObject, setup: TradingSetup) -> Future:
+    """Decode `packed_future`.
 
     Raises
     ------
     ValueError : a text does not decode to exactly these numbers; at most these are decompressed.
     """
-    shapes = {"signals": (DECISIONS, names, len(SIGNALS)), "returns": (DECISIONS - 1, names)}
-    signals, returns = (_unpacked(name, stored.get(name), shape) for name, shape in shapes.items())
-    return signals, returns
+    names, factors = len(setup.tickers), None
+    if stored.get("factor_returns") is not None:
+        factors = _unpacked("factor_returns", stored, (DECISIONS - 1, len(setup.risk.factors))) / FACTOR_UNIT
+    signals = _unpacked("signals", stored, (DECISIONS, names, len(SIGNALS)))
+    return Future(signals, _unpacked("returns", stored, (DECISIONS - 1, names)), factors)
 
 
-def _unpacked(name: str, text: object, shape: tuple[int, ...]) -> Integers:
-    size = 2 * math.prod(shape)
+def _unpacked(name: str, stored: JsonObject, shape: tuple[int, ...]) -> Integers:
+    kind, text = np.dtype(_STORED[name]), stored.get(name)
+    size = kind.itemsize * math.prod(shape)
     try:
         data = zlib.decompressobj().decompress(base64.b64decode(str(text), validate=True), size + 1)
     except (zlib.error, ValueError):
         raise ValueError(f"{name} is not compressed text in base 64") from None
     if len(data) != size:
         raise ValueError(f"{name} must contain {math.prod(shape):,} numbers")
-    return np.frombuffer(data, dtype="<i2").reshape(shape)
+    return np.frombuffer(data, dtype=kind).reshape(shape)
 
 
 def open_state(task_input: JsonObject, hidden: JsonObject) -> TradingState:
@@ -216,6 +246,7 @@ class Hidden(msgspec.Struct, forbid_unknown_fields=True):
     notices: tuple[tuple[int, str], ...]
     signals: str
     returns: str
+    factor_returns: str | None = None
 
 
 class Notice(TypedDict):
@@ -230,8 +261,7 @@ class TradingState:
 
     def __init__(self, hidden: Hidden) -> None:
         self._setup: TradingSetup = from_json(hidden.desk)
-        future = {"signals": hidden.signals, "returns": hidden.returns}
-        self._signals, self._returns = unpacked_future(future, len(self._setup.tickers))
+        self._future = unpacked_future({name: getattr(hidden, name) for name in _STORED}, self._setup)
         self._outage = hidden.outage
         self._week = hidden.week
         self._day = hidden.first_day
@@ -245,9 +275,9 @@ class TradingState:
         place = min(len(self._orders), DECISIONS - 1)
         if not self._orders:
             return {}
-        files = self._outage, self._signals, self._returns
         known = [each for each in self._notices if each["decision"] <= place + 1]
-        return {**fields_at(self._setup, self._day, self._week, place, self._book, *files), "notices": known}
+        files = fields_at(self._setup, self._day, self._week, place, self._book, self._outage, self._future)
+        return {**files, "notices": known}
 
     @property
     def record(self) -> JsonObject:
@@ -287,7 +317,7 @@ class TradingState:
         if newest < place:
             return week
         active = self._book - self._setup.benchmark(place - 1)
-        earned = self._returns[place - 1] / RETURN_UNIT
+        earned = self._future.returns[place - 1] / RETURN_UNIT
         return {
             **week,
             "earned": round(float(self._book @ earned), 3),
@@ -301,25 +331,23 @@ def delivered(place: int, outage: int | None) -> int:
 
 
 def fields_at(
-    setup: TradingSetup,
-    day: date,
-    week: int,
-    place: int,
-    book: Floats,
-    outage: int | None,
-    signals: Integers,
-    returns: Integers,
+    setup: TradingSetup, day: date, week: int, place: int, book: Floats, outage: int | None, future: Future
 ) -> dict[str, Any]:
     """Return the fields of every decision after the first.
 
     `news` holds the rows completed since the previous decision: none during an outage, all missed ones after it.
+    `news_factors` holds the returns of factors in the same weeks, if the case states them.
     """
     newest, before = delivered(place, outage), delivered(place - 1, outage)
-    return {
+    new, first = slice(before, newest), week + before
+    fields: dict[str, Any] = {
         "state": state_of(week, place, newest),
-        "current": EpisodeTable(current_frame(setup, book, signals[newest])),
-        "news": EpisodeTable(panel_frame(setup, day, week + before, signals[before:newest], returns[before:newest])),
+        "current": EpisodeTable(current_frame(setup, book, future.signals[newest])),
+        "news": EpisodeTable(panel_frame(setup, day, first, future.signals[new], future.returns[new])),
     }
+    if future.factors is not None:
+        fields["news_factors"] = EpisodeTable(factor_frame(setup, first, future.factors[new]))
+    return fields
 
 
 def state_of(week: int, place: int, newest: int) -> dict[str, int]:
@@ -333,6 +361,12 @@ def current_frame(setup: TradingSetup, book: Floats, signals: Integers) -> pl.Da
         {"ticker": list(setup.tickers), "holding": book.round(6)}
         | {name: signals[:, place].astype(np.int16) for place, name in enumerate(SIGNALS)}
     )
+
+
+def factor_frame(setup: TradingSetup, week: int, returns: Floats) -> pl.DataFrame:
+    """Return the returns of factors (T, f) by week, from `week` on."""
+    weeks = np.arange(week, week + len(returns), dtype=np.int16)
+    return pl.DataFrame({"week": weeks} | dict(zip(setup.risk.factors, returns.T, strict=True)))
 
 
 def panel_frame(setup: TradingSetup, day: date, week: int, signals: Integers, returns: Integers) -> pl.DataFrame:

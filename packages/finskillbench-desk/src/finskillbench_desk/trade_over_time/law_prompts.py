@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from finskillbench.episode import Prompt
 from finskillbench_desk.trade_over_time.law_world import LawWorld
 from finskillbench_desk.trade_over_time.laws import BLOCK
 from finskillbench_desk.trade_over_time.optimum import TradingSetup
@@ -34,8 +35,8 @@ book. Short positions are allowed.
   the part of returns that factors do not explain), exposures. A company's size is its benchmark_weight. Sectors count
   as related in these groups: {groups}.
 - `factors`: weekly standard deviation of each factor; factors are independent.
-- `signals`: signal, vendor, and since, the week in which the vendor began to deliver live; earlier values were supplied
-  by the vendor when it signed. Since week 1 if always live.
+- `signals`: the vendor of each signal, and `since`, the week from which the vendor has delivered live (1 if always).
+  It supplied earlier values later, when it signed and the returns were known.
 - `current`: holding before the trades, and the newest signals, which precede the returns of the coming week.
 - `news`: rows of the weeks completed since the previous decision, with the columns of `history`; `news_factors`
   likewise. If the file delivery fails, `current` repeats the last signals and `news` is empty until the missed rows
@@ -51,6 +52,8 @@ Capital in millions by decision, known in advance: {capital}. Aversion to risk p
 From decision {limit} on, after the trades, the holdings of every sector must add up to the capital times the sum of its
 benchmark weights. Orders that miss this by more than {tolerance:g} millions are refused and nothing changes; smaller
 misses are settled with the cheapest trades. A flow changes the capital, not the holdings.
+
+Trades are placed with `advance`, once for each decision. Facts that become known later appear in `notices`.
 
 ## Objective
 Each week contributes
@@ -111,3 +114,17 @@ def law_memo(case: LawWorld, disclosure: Disclosure) -> str:
         tolerance=TOLERANCE,
     )
     return text + (_DESCRIBED if disclosure == "described" else "")
+
+
+LAW_PROMPT = Prompt(
+    "Run the overlay book of the memo (field `memo`, read all of it) for twelve weeks: each week decide what to trade, "
+    "with one call of `advance`. How signals and returns are connected is not stated; the tables are the evidence. "
+    "Every trade costs, and some facts become known only on the day of a decision (field `notices`). `history` is too "
+    "long to be read.",
+    "After the twelfth decision submit a JSON object with `decisions`, the number of decisions taken. The score "
+    "measures the losses of your decisions, each against the best that could be expected from the book that you held "
+    "by an investor who knows how signals and returns are connected in this market (realised returns do not count). "
+    "1 is no loss. 0 is the loss of the better of two answers: holding still, with trades only for cash flows and "
+    "limits, or the best trades for an investor who expects nothing from any signal. A decision that is not taken "
+    "counts as holding still.",
+)

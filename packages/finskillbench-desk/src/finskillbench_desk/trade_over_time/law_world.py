@@ -25,6 +25,7 @@ from finskillbench_desk.trade_over_time.world import (
     Draws,
     News,
     Signals,
+    TradingControls,
     TradingWorld,
 )
 
@@ -64,9 +65,11 @@ class LawWorld:
         return places(self.law, self.world.sector_of, self.world.book.benchmark, self.world.risk.specific)
 
 
-def draw_law_world(tickers: Sequence[str], sector_of: Sequence[str], law: Law, rng: np.random.Generator) -> LawWorld:
-    """Draw a world under a law."""
-    base = draw_trading_world(tickers, sector_of, TIERS["easy"], rng)
+def draw_law_world(
+    tickers: Sequence[str], sector_of: Sequence[str], law: Law, rng: np.random.Generator, tier: str = "easy"
+) -> LawWorld:
+    """Draw a world under a law; the tier sets only how much the aversion to risk rises."""
+    base = draw_trading_world(tickers, sector_of, TIERS[tier], rng)
     vendors = rng.permutation(len(VENDORS))
     signals = _offers(law, vendors, rng)
     weeks, risk = WEEKS + DECISIONS, base.risk
@@ -84,6 +87,7 @@ def draw_law_world(tickers: Sequence[str], sector_of: Sequence[str], law: Law, r
         book=replace(base.book, impact=_impact(law, base, rng)),
         draws=Draws(stored, returns),
         news=News(0, {}, base.news.tariff),
+        controls=TradingControls(None, None, base.controls.calm),
     )
     return LawWorld(law, world, factors, effects)
 

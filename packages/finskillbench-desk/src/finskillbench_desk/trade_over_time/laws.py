@@ -8,9 +8,10 @@ place is a size times its feature times specific volatility, for every name of t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 from scipy.special import ndtr
 
@@ -76,6 +77,17 @@ class Law:
     def paired(self) -> bool:
         """True if a feature combines two signals of a vendor."""
         return self.form in _PAIRED
+
+
+def law_json(law: Law) -> dict[str, Any]:
+    """Return a law as JSON, with null for infinity."""
+    return {name: None if value == np.inf else value for name, value in asdict(law).items()}
+
+
+def law_from_json(stored: Any) -> Law:
+    """Restore the law of `law_json`; `msgspec.ValidationError` names an invalid field."""
+    fields = msgspec.convert(stored, dict[str, Any])
+    return msgspec.convert({name: np.inf if value is None else value for name, value in fields.items()}, Law)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ each decision is judged as if its tariff stays. The textbook's losses follow its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Annotated, Any
@@ -120,7 +120,10 @@ class TradingTrap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Optimum:
-    """Optimum of a case: aims (12, n), signal worth (12, 30), textbook losses (12,), and traps."""
+    """Optimum of a case: aims (12, n), signal worth (12, 30), textbook losses (12,), and traps.
+
+    Under a law that is not disclosed, signals have no coefficients, and `worth` has shape (12, 0).
+    """
 
     aims: Floats
     worth: Floats
@@ -149,7 +152,11 @@ def solved(world: TradingWorld, of_history: Stretches) -> Optimum:
         "backfill": posterior_means(believed, world.tier, decay, {}),
         "audit": posterior_means(known[world.news.audit], world.tier, decay, {}),
     }
-    traps = _traps(world, setup, aims, worth, mistaken, paths["holding still"])
+
+    def seen(kind: str, place: int) -> Floats:
+        return forecasts(world, place, mistaken.get(kind, worth[place]), stale=kind == "stale")
+
+    traps = costly_traps(world, aims, seen, paths["holding still"])
     return Optimum(aims, np.array(worth), paths[better], better, traps)
 
 
@@ -196,19 +203,15 @@ def optimal_path(setup: TradingSetup, aims: Floats) -> list[Floats]:
     return books[1:]
 
 
-def _traps(
-    world: TradingWorld,
-    setup: TradingSetup,
-    aims: Floats,
-    worth: Sequence[Floats],
-    mistaken: Mapping[str, Floats],
-    textbook: Floats,
+def costly_traps(
+    world: TradingWorld, aims: Floats, seen: Callable[[str, int], Floats], held: Floats
 ) -> tuple[TradingTrap, ...]:
     """Return the traps that cost enough, each at the decision where it shows most, in order of decisions.
 
-    `mistaken` holds the misread worth of signals by kind of trap.
+    `seen` maps a kind of trap and its decision to the forecasts of an investor who fell for it; `held` (12,) are the
+    losses of holding still.
     """
-    places: dict[str, int] = {}
+    setup, places = TradingSetup.of(world), dict[str, int]()
     if world.signals.live_from.any():
         places["backfill"] = 0
     if world.book.clip != 1.0:
@@ -217,16 +220,16 @@ def _traps(
         places["stale"] = world.outage + 2
     places["limit"] = world.plan.limit_from - 1
     places["flow"] = min(world.plan.flows)
-    places["audit"] = world.news.audit
+    if world.news.verdicts:
+        places["audit"] = world.news.audit
     if world.news.tariff is not None:
         places["tariff"] = world.news.tariff[0]
     path = [setup.book.holdings, *optimal_path(setup, aims)]
     found: list[TradingTrap] = []
     for kind, place in places.items():
-        seen = forecasts(world, place, mistaken.get(kind, worth[place]), stale=kind == "stale")
-        aim = setup.misjudged(kind, place).policy(place).aim(place, seen)
+        aim = setup.misjudged(kind, place).policy(place).aim(place, seen(kind, place))
         fallen = fallen_book(setup, TradingTrap(kind, place, aim, 0.0), path[place])
-        cost = setup.policy(place).loss(place, path[place + 1], fallen) / float(textbook[place])
+        cost = setup.policy(place).loss(place, path[place + 1], fallen) / float(held[place])
         if cost >= LEAST_COST:
             found.append(TradingTrap(kind, place, aim, cost))
     return tuple(sorted(found, key=lambda trap: (trap.decision, trap.kind)))

@@ -211,7 +211,7 @@ def notices(world: TradingWorld, rng: np.random.Generator) -> list[tuple[int, st
     def those(holds: bool) -> str:
         return ", ".join(_LETTERS[vendor] for vendor, found in world.news.verdicts.items() if found is holds) or _NONE
 
-    dated = [(world.news.audit, phrase(_FOUND, those(True), those(False)))]
+    dated = [(world.news.audit, phrase(_FOUND, those(True), those(False)))] if world.news.verdicts else []
     if world.news.tariff is not None:
         dated.append((world.news.tariff[0], phrase(_TARIFF, world.news.tariff[1])))
     if world.controls.calm is not None:

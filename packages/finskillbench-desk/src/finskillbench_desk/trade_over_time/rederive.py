@@ -111,6 +111,22 @@ def read_memo(text: str) -> Memo:
     )
 
 
+def memo_of(text: str, offers: Mapping[str, Mapping[str, Any]]) -> Memo:
+    """Parse a memo, given the field `signals`; a memo that does not state the law has no strengths and no ends."""
+    late = next(((offer["vendor"], offer["since"]) for offer in offers.values() if offer.get("since", 1) > 1), None)
+    if not any("since" in offer for offer in offers.values()):
+        return read_memo(text)
+    text = " ".join(text.split())
+    capital, aversion = (
+        [float(each) for each in re.findall(_NUMBER, _one(text, rf"{start}: ([\d., -]+)\.")[0])]
+        for start in ("by decision, known in advance", "Aversion to risk per million, by decision")
+    )
+    flows = [(day, after - before) for day, (before, after) in enumerate(pairwise(capital), 2) if after != before]
+    limit = _one(text, r"From decision (\d+) on, after the trades")[0]
+    clip = _one(text, rf"A trade of {_NUMBER} millions in a name loses")[0]
+    return Memo(capital[0], tuple(flows), aversion[0], aversion[-1], int(limit), float(clip), (), late, (), 1.0)
+
+
 def apply_notices(memo: Memo, notices: Sequence[str]) -> Memo:
     """Return the memo with the content of notices; InputError for unknown wordings."""
     for notice in notices:
@@ -138,7 +154,7 @@ def _one(text: str, *patterns: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Seen:
+class Seen:
     """Visible data as arrays; signals are (weeks, n, k), returns (weeks, n) end one week earlier."""
 
     memo: Memo
@@ -155,7 +171,7 @@ class _Seen:
     weeks: int
 
 
-def read_case(task_input: Mapping[str, Any], signals: Integers, returns: Integers) -> _Seen:
+def read_case(task_input: Mapping[str, Any], signals: Integers, returns: Integers) -> Seen:
     """Read a case from its input, with the signals and returns of later files."""
     names: pl.DataFrame = task_input["names"].frame
     history: pl.DataFrame = task_input["history"].frame
@@ -175,11 +191,13 @@ def read_case(task_input: Mapping[str, Any], signals: Integers, returns: Integer
     loadings += [*zip(sectors, rows, strict=True), *((style, names[style].to_numpy()) for style in _STYLES)]
     for factor, loading in loadings:
         covariance += volatility[factor] ** 2 * np.outer(loading, loading)
-    memo = read_memo(task_input["memo"])
-    return _Seen(
+    offers = task_input["signals"]
+    memo = memo_of(task_input["memo"], offers)
+    stated = [offers[name].get("half_life") for name in columns]
+    return Seen(
         memo=memo,
-        vendors=tuple(task_input["signals"][name]["vendor"] for name in columns),
-        half_lives=_half_lives(panel[:weeks], [task_input["signals"][name]["half_life"] for name in columns]),
+        vendors=tuple(offers[name]["vendor"] for name in columns),
+        half_lives=_half_lives(panel[:weeks], stated, whole=bool(memo.strengths)),
         covariance=covariance,
         specific=specific,
         benchmark=names["benchmark_weight"].to_numpy(),
@@ -192,19 +210,21 @@ def read_case(task_input: Mapping[str, Any], signals: Integers, returns: Integer
     )
 
 
-def with_notices(seen: _Seen, notices: Sequence[str]) -> _Seen:
+def with_notices(seen: Seen, notices: Sequence[str]) -> Seen:
     return replace(seen, memo=apply_notices(seen.memo, notices))
 
 
-def _half_lives(panel: Floats, disclosed: list[float | None]) -> Floats:
-    """Return (k,) half-lives, choosing the nearest of six by the panel's decay where not disclosed."""
+def _half_lives(panel: Floats, disclosed: list[float | None], *, whole: bool) -> Floats:
+    """Return (k,) half-lives; where not disclosed by the panel's decay, as the nearest of six if `whole`."""
     choices = np.array([1, 2, 4, 8, 16, 32], dtype=float)
     shown = (panel[1:] * panel[:-1]).sum(axis=(0, 1)) / (panel[:-1] ** 2).sum(axis=(0, 1))
+    if not whole:
+        return -np.log(2.0) / np.log(shown)
     nearest = choices[np.abs(shown[:, None] - 0.5 ** (1 / choices)).argmin(axis=1)]
     return np.array([near if each is None else each for near, each in zip(nearest, disclosed, strict=True)])
 
 
-def worth(seen: _Seen, returns: int) -> Floats:
+def worth(seen: Seen, returns: int) -> Floats:
     """Return (k,) posterior means of today's coefficients after so many weeks of returns."""
     memo, total, highest = seen.memo, 0.0, -np.inf
     means = np.zeros(len(seen.vendors))
@@ -238,7 +258,7 @@ def worth(seen: _Seen, returns: int) -> Floats:
     return means / total
 
 
-def _stretches(seen: _Seen, returns: int) -> list[tuple[Floats, Floats]]:
+def _stretches(seen: Seen, returns: int) -> list[tuple[Floats, Floats]]:
     """Return the whitened panel as a triangle, and the reduced returns, for each stretch between possible ends."""
     root = np.linalg.cholesky(seen.covariance)
     design = seen.signals[:returns] * seen.specific[:, None]
@@ -279,7 +299,7 @@ def _filtered(stretches: Sequence[tuple[Floats, Floats]], covers: Integers, vari
     return log, mean
 
 
-def best(seen: _Seen, decision: int, delivered: int, coefficients: Floats, book: Floats) -> Floats:
+def best(seen: Seen, decision: int, delivered: int, coefficients: Floats, book: Floats) -> Floats:
     """Return the (n,) best book after a decision (from 1), given the decision of the newest signals."""
     n, memo = len(book), seen.memo
     days = range(decision, _WEEKS_TO_COME + 1)

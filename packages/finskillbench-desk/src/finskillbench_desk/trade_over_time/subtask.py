@@ -5,26 +5,23 @@ A decision is scored by its loss against the best expectation at that time, in t
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 import polars as pl
 from pydantic import Field
 
-from finskillbench.arrays import Floats
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
 from finskillbench.domains.building import BuildContext, BuiltTask
-from finskillbench.domains.examples import Label
+from finskillbench.domains.examples import Examples
 from finskillbench.domains.interactive import EpisodeBudget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
-from finskillbench.findings import Findings
-from finskillbench.scoring.values import json_equal
+from finskillbench_desk.disclosure import PlannedCase, plan
 from finskillbench_desk.market import ListedName
-from finskillbench_desk.trade_over_time import rederive
+from finskillbench_desk.trade_over_time.examples import exploits, graded_examples
 from finskillbench_desk.trade_over_time.generate import PROCEDURES, draw_trading_world
 from finskillbench_desk.trade_over_time.interactive import (
     ADVANCE,
@@ -32,29 +29,21 @@ from finskillbench_desk.trade_over_time.interactive import (
     as_orders,
     certified,
     current_frame,
-    delivered,
-    followed,
+    factor_frame,
     hidden_of,
     open_state,
     packed_future,
     panel_frame,
     state_of,
-    unpacked_future,
 )
-from finskillbench_desk.trade_over_time.optimum import (
-    Optimum,
-    TradingSetup,
-    TradingTrap,
-    as_json,
-    fallen_book,
-    from_json,
-    held_path,
-    losses,
-    optimal_path,
-    solved,
-)
+from finskillbench_desk.trade_over_time.law_optimum import draw_law_case
+from finskillbench_desk.trade_over_time.law_prompts import LAW_PROMPT, law_memo
+from finskillbench_desk.trade_over_time.law_world import LawWorld
+from finskillbench_desk.trade_over_time.laws import STRUCTURES, law_json
+from finskillbench_desk.trade_over_time.optimum import Optimum, TradingSetup, as_json, optimal_path, solved
 from finskillbench_desk.trade_over_time.posterior import Stretches, history_sums, posterior_means
 from finskillbench_desk.trade_over_time.prompts import PROMPT, notices, trading_memo
+from finskillbench_desk.trade_over_time.proof import proof
 from finskillbench_desk.trade_over_time.world import (
     DECISIONS,
     LEAST_WORTH,
@@ -70,17 +59,14 @@ NAME = "trade_over_time"
 SKILL = "desk"
 EPISODES = 40
 METHOD = "regret of each decision against the certified optimal policy"
-SAME_WORTH = 1e-6
-"""Tolerance between derivations of signal worth, as a share of the largest."""
-SAME_BOOK = 1e-5
-"""Tolerance between derivations of the best book, in millions."""
 
 
 class Offer(TypedDict):
-    """Vendor of a signal, and its half-life in weeks if disclosed."""
+    """Vendor of a signal; its half-life in weeks if disclosed, or the first week of live delivery."""
 
     vendor: str
-    half_life: int | None
+    half_life: NotRequired[int | None]
+    since: NotRequired[int]
 
 
 class _State(TypedDict):
@@ -93,7 +79,10 @@ class _State(TypedDict):
 
 
 class TradingInput(TypedDict):
-    """Task input; `notices`, `state`, `current` and `news` change with each decision."""
+    """Task input; `notices`, `state`, `current`, `news` and `news_factors` change with each decision.
+
+    Returns of factors are stated only in cases whose law is not disclosed.
+    """
 
     memo: str
     notices: list[Notice]
@@ -104,6 +93,8 @@ class TradingInput(TypedDict):
     history: TableReference
     current: TableReference
     news: TableReference
+    factor_returns: NotRequired[TableReference]
+    news_factors: NotRequired[TableReference]
 
 
 class Trading(Answer):
@@ -113,12 +104,16 @@ class Trading(Answer):
 
 
 def _build(context: BuildContext, market: tuple[ListedName, ...]) -> Iterator[BuiltTask]:
-    """Yield forty cases, cycling through the tiers; none if the market is not synthetic."""
+    """Yield forty cases, as planned for the disclosure of the build; none if the market is not synthetic."""
     if not context.synthetic:
         return
-    days, tiers = context.panels.month_ends, list(TIERS)
-    for number in range(context.most(EPISODES)):
-        yield trading_task(context.generator(SKILL, NAME, number), market, tiers[number % len(tiers)], number, days)
+    days = context.panels.month_ends
+    for planned in plan(context, EPISODES, STRUCTURES, TIERS):
+        rng = context.generator(SKILL, NAME, planned.number)
+        if planned.structure is None:
+            yield trading_task(rng, market, planned.tier, planned.number, days)
+        else:
+            yield law_task(rng, market, planned, days)
 
 
 def draw_informative_world(
@@ -136,58 +131,101 @@ def draw_informative_world(
 def trading_task(
     rng: np.random.Generator, market: Sequence[ListedName], tier: str, number: int, days: Sequence[date]
 ) -> BuiltTask:
-    """Build one case: world, texts, tables and optimum."""
+    """Build one case whose memo states the law: world, texts, tables and optimum."""
     world, known = draw_informative_world(rng, market, tier)
     optimum = solved(world, known)
-    setup = TradingSetup.of(world)
     day = days[int(rng.integers(len(days)))]
+    memo, dated = trading_memo(world, rng), notices(world, rng)
+    offers: dict[str, Offer] = {
+        name: {
+            "vendor": tuple(VENDORS)[VENDOR_OF[place]],
+            "half_life": int(world.signals.half_life[place]) if world.signals.disclosed[place] else None,
+        }
+        for place, name in enumerate(SIGNALS)
+    }
     task_id = f"{PREFIX}_{day}_{tier}_{number:02d}"
-    first_day = day - timedelta(weeks=world.draws.weeks)
+    return _built(_Drawn(task_id, day, {"tier": tier, "number": number}, world, optimum, memo, dated, offers))
+
+
+def law_task(
+    rng: np.random.Generator, market: Sequence[ListedName], planned: PlannedCase, days: Sequence[date]
+) -> BuiltTask:
+    """Build one case whose law is drawn and not disclosed."""
+    assert planned.structure is not None
+    assert planned.disclosure != "full"
+    case, optimum = draw_law_case(rng, market, planned.structure, planned.tier)
+    world, day = case.world, days[int(rng.integers(len(days)))]
+    memo, dated = law_memo(case, planned.disclosure), notices(world, rng)
+    offers: dict[str, Offer] = {
+        name: {"vendor": tuple(VENDORS)[VENDOR_OF[place]], "since": int(world.signals.live_from[place]) + 1}
+        for place, name in enumerate(SIGNALS)
+    }
+    task_id = f"{PREFIX}_{day}_{planned.number:02d}_{planned.disclosure}"
+    metadata = {"tier": planned.tier, "number": planned.number, "disclosure": planned.disclosure}
+    drawn = _Drawn(task_id, day, metadata, world, optimum, memo, dated, offers, case, planned.structure)
+    return _built(drawn)
+
+
+class _Drawn(NamedTuple):
+    """A drawn case with its texts; `case` and `structure` only if its law is not disclosed."""
+
+    task_id: str
+    day: date
+    metadata: dict[str, Any]
+    world: TradingWorld
+    optimum: Optimum
+    memo: str
+    notices: list[tuple[int, str]]
+    offers: dict[str, Offer]
+    case: LawWorld | None = None
+    structure: str = ""
+
+
+def _built(drawn: _Drawn) -> BuiltTask:
+    world, optimum, task_id = drawn.world, drawn.optimum, drawn.task_id
+    setup, weeks = TradingSetup.of(world), world.draws.weeks
+    first_day = drawn.day - timedelta(weeks=weeks)
     tables = trading_tables(world, setup, first_day)
-    memo_text, dated_notices = trading_memo(world, rng), notices(world, rng)
-    task_input: TradingInput = {
-        "memo": memo_text,
+    if drawn.case is not None:
+        tables["factor_returns"] = factor_frame(setup, 1, drawn.case.factor_returns[:weeks])
+        tables["news_factors"] = tables["factor_returns"].clear()
+    task_input: dict[str, Any] = {
+        "memo": drawn.memo,
         "notices": [],
-        "state": _State(**state_of(world.draws.weeks + 1, 0, 0)),
-        "signals": {
-            name: {
-                "vendor": tuple(VENDORS)[VENDOR_OF[place]],
-                "half_life": int(world.signals.half_life[place]) if world.signals.disclosed[place] else None,
-            }
-            for place, name in enumerate(SIGNALS)
-        },
+        "state": state_of(weeks + 1, 0, 0),
+        "signals": drawn.offers,
         "factors": dict(zip(world.risk.factors, world.risk.volatility.tolist(), strict=True)),
-        "names": reference(task_id, "names", tables["names"]),
-        "history": reference(task_id, "history", tables["history"]),
-        "current": reference(task_id, "current", tables["current"]),
-        "news": reference(task_id, "news", tables["news"]),
+        **{name: reference(task_id, name, table) for name, table in tables.items()},
     }
-    path = optimal_path(setup, optimum.aims)
     stored = as_json(setup)
-    truth = Truth(
-        task_id,
-        NAME,
-        {"decisions": DECISIONS, "record": as_orders(setup, path)},
-        {
-            "desk": stored,
-            "aims": optimum.aims.tolist(),
-            "textbook_losses": optimum.textbook.tolist(),
-            "traps": [
-                {"kind": each.kind, "decision": each.decision, "aim": each.aim.tolist(), "cost": float(each.cost)}
-                for each in optimum.traps
-            ],
-        },
-        _summary(optimum),
-    )
-    certificate = {
-        "outage": world.outage,
-        "notices": dated_notices,
-        "worth": optimum.worth.tolist(),
-        **packed_future(world),
+    verification: dict[str, Any] = {
+        "desk": stored,
+        "aims": optimum.aims.tolist(),
+        "textbook_losses": optimum.textbook.tolist(),
+        "traps": [
+            {"kind": each.kind, "decision": each.decision, "aim": each.aim.tolist(), "cost": float(each.cost)}
+            for each in optimum.traps
+        ],
+        "law": None if drawn.case is None else law_json(drawn.case.law),
     }
-    metadata = {"tier": tier, "number": number}
-    episode = Episode(task_id, SKILL, NAME, day, tier, task_input, PROMPT, metadata)
-    return BuiltTask(episode, truth, certificate, tables, hidden_of(world, stored, first_day, dated_notices))
+    certificate: dict[str, Any] = {"outage": world.outage, "notices": drawn.notices}
+    factor_returns = None
+    if drawn.case is None:
+        certificate["worth"] = optimum.worth.tolist()
+    else:
+        factor_returns = drawn.case.factor_returns
+        certificate |= {
+            "structure": drawn.structure,
+            "law": verification["law"],
+            "half_lives": world.signals.half_life.tolist(),
+        }
+    certificate |= packed_future(world, factor_returns)
+    record = as_orders(setup, optimal_path(setup, optimum.aims))
+    truth = Truth(task_id, NAME, {"decisions": DECISIONS, "record": record}, verification, _summary(optimum))
+    tier, prompt = drawn.metadata["tier"], PROMPT if drawn.case is None else LAW_PROMPT
+    episode = Episode(task_id, SKILL, NAME, drawn.day, tier, task_input, prompt, drawn.metadata)
+    hidden = hidden_of(world, stored, first_day, drawn.notices, factor_returns)
+    return BuiltTask(episode, truth, certificate, tables, hidden)
 
 
 def trading_tables(world: TradingWorld, setup: TradingSetup, first_day: date) -> dict[str, pl.DataFrame]:
@@ -216,95 +254,9 @@ def _summary(optimum: Optimum) -> dict[str, Any]:
         "kind": "optimal policy",
         "textbook": optimum.textbook_name,
         "textbook_loss": float(optimum.textbook.sum()),
-        "largest_coefficient": float(np.abs(optimum.worth).max()),
+        **({"largest_coefficient": float(np.abs(optimum.worth).max())} if optimum.worth.size else {}),
         "traps": len(optimum.traps),
     }
-
-
-def proof(label: Label[Any], findings: Findings) -> None:
-    """Rederive the posterior and the best actions, and check that the optimal orders lose nothing.
-
-    The rederivation needs the certificate, which contains the later files.
-    """
-    truth = label.truth
-    where, known = truth.task_id, truth.verification
-    setup, aims = from_json(known["desk"]), np.array(known["aims"])
-    score = certified(truth.expected_output, truth, label.task_input)
-    findings.expect(score.value >= 1 - 1e-9, where, f"its own record scores {score.value:.9f}, not 1")
-    gain = math.fsum(known["textbook_losses"])
-    findings.expect(gain > 0, where, "the textbook loses nothing, so the case offers no gain")
-    _mistakes(truth, setup, aims, findings)
-    if not label.certificate:
-        return
-    if label.hidden:
-        _expect_hidden(label, findings)
-    signals, returns = unpacked_future(label.certificate, len(setup.tickers))
-    seen = rederive.read_case(label.task_input, signals[1:], returns)
-    books = [setup.book.holdings, *followed(setup, truth.expected_output["record"])[0]]
-    stored = np.array(label.certificate["worth"])
-    for place in sorted({0, setup.plan.limit_from - 1, DECISIONS - 2}):
-        newest = delivered(place, label.certificate["outage"])
-        at = rederive.with_notices(seen, [text for day, text in label.certificate["notices"] if day <= place])
-        worth = stored[place]
-        if place in {0, DECISIONS - 2}:
-            worth = rederive.worth(at, seen.weeks + newest)
-            _close(findings, where, "coefficient", worth / np.abs(stored).max(), stored[place] / np.abs(stored).max())
-        book = rederive.best(at, place + 1, newest + 1, worth, books[place])
-        stated = setup.policy(place).best(place, aims[place], books[place])
-        _close(findings, where, "book", book * SAME_WORTH / SAME_BOOK, stated * SAME_WORTH / SAME_BOOK)
-
-
-def _expect_hidden(label: Label[Any], findings: Findings) -> None:
-    """Compare the hidden fields of the case with those that the label was derived from."""
-    stated = {
-        "desk": label.truth.verification["desk"],
-        "week": label.task_input["state"]["week"],
-        "first_day": label.task_input["history"].frame["date"][0],
-        **{name: label.certificate[name] for name in ("outage", "notices", "signals", "returns")},
-    }
-    for name in sorted(stated.keys() | label.hidden):
-        same = name in stated and json_equal(stated[name], label.hidden.get(name))
-        findings.expect(same, label.truth.task_id, f"hidden.{name} differs from the label")
-
-
-def _mistakes(truth: Truth, setup: TradingSetup, aims: Floats, findings: Findings) -> None:
-    """Check the textbook's losses and the costs of traps against setup and aims.
-
-    The losses of trading fully depend on signals too, so only their sum is compared with the proof.
-    """
-    where, known, stated = truth.task_id, truth.verification, truth.proof
-    held = losses(setup, aims, held_path(setup))
-    stored_losses = np.array(known["textbook_losses"], dtype=float)
-    same = stored_losses.shape == held.shape and np.isclose(
-        stored_losses.sum(), stated["textbook_loss"], rtol=SAME_WORTH
-    )
-    findings.expect(same, where, "textbook_losses differ from the loss in the proof")
-    if same and stated["textbook"] == "holding still":
-        findings.expect(
-            np.allclose(stored_losses, held, rtol=SAME_WORTH),
-            where,
-            "textbook_losses differ from those of holding still",
-        )
-    traps = known["traps"]
-    findings.expect(len(traps) == stated["traps"], where, f"has {len(traps)} traps, and {stated['traps']} in its proof")
-    order = [(one["decision"], one["kind"]) for one in traps]
-    findings.expect(order == sorted(set(order)), where, "its traps are not in order of decision and kind")
-    path = [setup.book.holdings, *optimal_path(setup, aims)]
-    for one in traps:
-        trap = TradingTrap(one["kind"], one["decision"], np.array(one["aim"]), one["cost"])
-        place = trap.decision
-        cost = setup.policy(place).loss(place, path[place + 1], fallen_book(setup, trap, path[place])) / held[place]
-        findings.expect(
-            np.isclose(cost, trap.cost, rtol=SAME_WORTH),
-            where,
-            f"the trap {trap.kind} costs {cost:.6g}, not {trap.cost:.6g}",
-        )
-
-
-def _close(findings: Findings, where: str, what: str, derived: Floats, stated: Floats) -> None:
-    difference = float(np.abs(derived - stated).max())
-    findings.widest(f"{what}_difference", difference)
-    findings.expect(difference <= SAME_WORTH, where, f"a {what} differs by {difference:.1e} from its rederivation")
 
 
 def hold_still(data: JsonObject) -> JsonObject:
@@ -325,9 +277,10 @@ SUBTASK: Subtask[Any, tuple[ListedName, ...]] = Subtask(
     verification=Verification(
         method=METHOD,
         parameters={"ground_truth_source": "linear-quadratic control under the exact posterior"},
-        proved=("desk", "aims", "textbook_losses", "traps"),
+        proved=("desk", "aims", "textbook_losses", "traps", "law"),
     ),
     baselines=Baselines(no_skill=Naive((), hold_still), trivial=Naive((), hold_still), ceiling=0.75),
+    examples=Examples(graded=graded_examples, exploits=exploits),
     interactive=InteractiveCase(
         budget=EpisodeBudget(turns=24, output_tokens=80_000, data_calls=30),
         procedures=PROCEDURES,
@@ -335,5 +288,4 @@ SUBTASK: Subtask[Any, tuple[ListedName, ...]] = Subtask(
         open_state=open_state,
         filled=("notices",),
     ),
-    headline=False,
 )

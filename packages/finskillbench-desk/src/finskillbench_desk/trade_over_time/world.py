@@ -38,6 +38,8 @@ SIGNAL_UNIT = 100
 """A signal of 1.23 standard deviations is stored as 123."""
 RETURN_UNIT = 100_000
 """A return of 1 % is stored as 1000."""
+FACTOR_UNIT = 1_000_000
+"""A factor return of 1 % is stored as 10,000."""
 
 CAPITAL = 10_000.0
 """Millions on the first day."""

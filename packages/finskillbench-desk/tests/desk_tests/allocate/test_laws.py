@@ -47,8 +47,8 @@ def drawn(structure: str, number: int) -> tuple[Law, Floats, Effects, Seen]:
 def test_two_derivations_of_the_posterior_agree(structure: str) -> None:
     law, _, found, seen = drawn(structure, 0)
     alpha, doubt = rederive_law(law, seen)
-    assert np.abs(found.alpha - alpha).max() < 1e-6
-    assert np.abs(found.doubt - doubt).max() < 1e-7
+    assert np.abs(found.alpha - alpha).max() < 1e-9
+    assert np.abs(found.doubt - doubt).max() < 1e-9
 
 
 def test_two_derivations_agree_where_every_date_of_a_break_is_possible() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from desk_tests.allocate.cases import played
+from desk_tests.allocate.cases import played, played_law
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,7 +69,7 @@ def test_rounding_to_six_decimals_costs_nothing_to_speak_of() -> None:
 def test_what_is_no_book_earns_nothing(answer: Any) -> None:
     found = played(0).score(answer)
     assert found.value == 0.0
-    assert set(found.details["traps"].values()) == {"unknown"}
+    assert set(found.details["traps"].values()) == {"untested"}
 
 
 def test_what_is_charged_is_the_price_of_each_unit_broken() -> None:
@@ -92,8 +92,15 @@ def test_each_mistake_is_told_from_the_weights(number: int) -> None:
 
 
 def test_a_book_far_from_both_says_nothing_of_a_mistake() -> None:
-    best, wrong = np.zeros(6), np.array([1.0, 1, 0, 0, 0, 0])
-    assert weights_verdict(np.array([0.9, 0.9, 5, 5, 5, 5]), best, wrong) == "fallen"
-    assert weights_verdict(np.array([1.0, -1, 0, 0, 0, 0]), best, wrong) == "avoided"
-    assert weights_verdict(np.array([3.0, -3, 0, 0, 0, 0]), best, wrong) == "unknown"
-    assert weights_verdict(np.array([0.5, 0.5, 0, 0, 0, 0]), best, wrong) == "unknown"
+    best, wrong, held = np.zeros(6), np.array([1.0, 1, 0, 0, 0, 0]), np.array([0.7, 0.7, 0, 0, 0, 0])
+    assert weights_verdict(np.array([0.9, 0.9, 5, 5, 5, 5]), best, wrong, held) == "fallen"
+    assert weights_verdict(np.array([1.0, -1, 0, 0, 0, 0]), best, wrong, held) == "avoided"
+    assert weights_verdict(np.array([3.0, -3, 0, 0, 0, 0]), best, wrong, held) == "untested"
+    assert weights_verdict(np.array([0.5, 0.5, 0, 0, 0, 0]), best, wrong, held) == "untested"
+    assert weights_verdict(held, best, wrong, held) == "untested"
+
+
+def test_an_answer_that_did_nothing_has_avoided_and_fallen_for_nothing() -> None:
+    for one in (played(0), played(1), played_law()):
+        traps = one.score(one.weights(one.case.world.book.current)).details["traps"]
+        assert set(traps.values()) == {"untested"}

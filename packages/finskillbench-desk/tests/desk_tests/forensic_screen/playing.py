@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.domains.building import BuiltTask
+from finskillbench.domains.building import BuiltTask, Disclosure
 from finskillbench.domains.interactive import Procedure
 from finskillbench.domains.tables import EpisodeTable, dump
 from finskillbench.episode import JsonObject
+from finskillbench_desk.disclosure import PlannedCase
 from finskillbench_desk.domain import SKILLS
-from finskillbench_desk.forensic_screen.subtask import screening_task
+from finskillbench_desk.forensic_screen.subtask import law_task, screening_task
 
 SCRIPTS = SKILLS[2] / "scripts"
 
@@ -24,6 +25,12 @@ SCRIPTS = SKILLS[2] / "scripts"
 @lru_cache(maxsize=8)
 def task(tier: str, seed: int) -> BuiltTask:
     return screening_task(np.random.default_rng(seed), seed, tier, date(2023, 6, 30))
+
+
+@lru_cache(maxsize=8)
+def undisclosed(structure: str, disclosure: Disclosure, seed: int, tier: str = "medium") -> BuiltTask:
+    case = PlannedCase(seed, disclosure, structure, tier)
+    return law_task(np.random.default_rng(seed), case, structure, date(2023, 6, 30))
 
 
 def full_input(made: BuiltTask) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from finskillbench_desk.forensic_screen.difficulty import INDUSTRIES, KIND_NAMES
 from finskillbench_desk.forensic_screen.law_paths import draw_archive, draw_managed, draw_paths, read_covariates
 from finskillbench_desk.forensic_screen.law_posterior import law_probabilities
 from finskillbench_desk.forensic_screen.law_rederive import rederive_covariates, rederive_probabilities
-from finskillbench_desk.forensic_screen.laws import STRUCTURES, Covariates, Law, draw_law
+from finskillbench_desk.forensic_screen.laws import STRUCTURES, Covariates, Law, draw_law, law_json, read_law
 
 PERIODS = 40
 
@@ -106,8 +107,23 @@ def test_public_facts_are_read_alike_by_two_derivations() -> None:
 
 
 def test_texts_do_not_depend_on_the_law() -> None:
-    words = law_prompts.described()
-    assert not re.search(r"\d", words)
-    text = words + law_prompts.dictionary() + law_prompts.request("2024Q4")
+    memo = law_prompts.documents(8.0, described=True)["memo"]
+    assert not re.search(r"\d", memo)
+    assert "memo" not in law_prompts.documents(8.0, described=False)
+    text = (
+        memo
+        + law_prompts.documents(8.0, described=False)["data_notes"]
+        + law_prompts.prompt("2024Q4", True).task_description
+    )
     assert not [name for name in STRUCTURES if name != "smoothing" and name in text]
-    assert not re.search(r"autoregress|inverse gamma|damping|Student|innovation", text)
+    assert not re.search(r"autoregress|inverse gamma|damping|Student|innovation|smoothing", text)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_a_law_is_read_back_from_json(structure: str) -> None:
+    law = draw_law(np.random.default_rng(5), structure)
+    stored = law_json(law)
+    again = read_law(json.loads(json.dumps(stored)))
+    assert law_json(again) == stored
+    assert again.labels.confused.dtype == law.labels.confused.dtype
+    assert np.array_equal(again.model.sigma, law.model.sigma)

@@ -25,14 +25,8 @@ from finskillbench_desk.forensic_screen.difficulty import (
     score_parts,
     stored_posterior,
 )
-from finskillbench_desk.forensic_screen.subtask import (
-    SUBTASK,
-    assessments_of,
-    certified,
-    exploits,
-    graded_examples,
-    shrunk,
-)
+from finskillbench_desk.forensic_screen.examples import assessments_of, exploits, graded_examples, shrunk
+from finskillbench_desk.forensic_screen.subtask import SUBTASK, certified
 
 CASES = [(tier, 40 + place) for place, tier in enumerate(TIERS)]
 
@@ -172,7 +166,7 @@ def test_a_hundred_thousand_random_and_a_thousand_optimised_answers_stay_below_o
 def test_the_score_looks_at_nothing_that_is_hidden() -> None:
     """Truth holds the posterior and no label, so that redrawing what happened cannot move a score."""
     made = task(*CASES[0])
-    assert set(made.truth.verification) == {"base_rate", "posterior", "traps"}
+    assert set(made.truth.verification) == {"base_rate", "posterior", "traps", "law"}
     assert made.hidden is None
     assert not {"kind", "start", "managed"} & set(made.certificate) - {"kind"}
 
@@ -201,19 +195,27 @@ def test_recipes_earn_next_to_nothing(tier: str, seed: int) -> None:
 @pytest.mark.parametrize(("tier", "seed"), CASES)
 def test_traps_are_told_from_answers(tier: str, seed: int) -> None:
     made = task(tier, seed)
-    companies, posterior, _ = stored(tier, seed)
+    companies, posterior, rate = stored(tier, seed)
     right = parse_assessments(made.truth.expected_output, companies)
+
+    def verdict(trap: dict[str, Any], probabilities: np.ndarray, earned: bool = True) -> str:
+        answer = ParsedAssessments(probabilities, right.kinds)
+        return probabilities_verdict(answer, posterior, trap, companies, earned)
+
     for trap in made.truth.verification["traps"]:
-        assert probabilities_verdict(right, posterior, trap, companies) == "avoided"
+        assert verdict(trap, right.probabilities) == "avoided"
+        assert verdict(trap, right.probabilities, earned=False) == "untested"
         where = np.array([companies.index(name) for name in trap["probabilities"]])
         fallen = right.probabilities.copy()
         fallen[where] = list(trap["probabilities"].values())
-        assert probabilities_verdict(ParsedAssessments(fallen, right.kinds), posterior, trap, companies) == "fallen"
-        timid = shrunk(right.probabilities, made.truth.verification["base_rate"], 0.7)
+        assert verdict(trap, fallen) == verdict(trap, fallen, earned=False) == "fallen"
+        timid = shrunk(right.probabilities, rate, 0.7)
         if len(where) > 1:
-            assert probabilities_verdict(ParsedAssessments(timid, right.kinds), posterior, trap, companies) == "avoided"
+            assert verdict(trap, timid) == "avoided"
         fallen[where] = np.nan
-        assert probabilities_verdict(ParsedAssessments(fallen, right.kinds), posterior, trap, companies) == "unknown"
+        assert verdict(trap, fallen) == "untested"
+        for same in (rate, 0.5):
+            assert verdict(trap, np.full(len(companies), same)) == "untested"
 
 
 _JSON = st.recursive(

@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import orjson
 
-from finskillbench.domains.building import BuiltTask
+from finskillbench.domains.building import BuiltTask, Disclosure
 from finskillbench.domains.interactive import InvalidActionError
 from finskillbench.domains.tables import EpisodeTable, dump
 from finskillbench.episode import Score
+from finskillbench_desk.disclosure import PlannedCase
 from finskillbench_desk.domain import SKILLS
 from finskillbench_desk.market import ListedName
 from finskillbench_desk.trade_over_time.generate import draw_trading_world
 from finskillbench_desk.trade_over_time.interactive import certified, open_state
-from finskillbench_desk.trade_over_time.subtask import SUBTASK, trading_task
+from finskillbench_desk.trade_over_time.subtask import SUBTASK, law_task, trading_task
 from finskillbench_desk.trade_over_time.world import TIERS, TradingWorld
 
 MARKET = tuple(ListedName(f"N{place:03d}", "any", f"Industry {place // 10:02d}", core=False) for place in range(120))
@@ -37,6 +38,13 @@ def world_of(tier: str, seed: int) -> TradingWorld:
 def case(tier: str, seed: int) -> BuiltTask:
     """A case of a tier, built once."""
     return trading_task(np.random.default_rng([13, seed]), MARKET, tier, seed, DAYS)
+
+
+@cache
+def law_case(structure: str, seed: int, level: Disclosure = "described") -> BuiltTask:
+    """A case of a structure whose law is not disclosed, built once."""
+    planned = PlannedCase(seed, level, structure, list(TIERS)[seed % len(TIERS)])
+    return law_task(np.random.default_rng([15, seed]), MARKET, planned, DAYS)
 
 
 def full_input(task: BuiltTask) -> dict[str, Any]:
@@ -69,7 +77,11 @@ def judged(task: BuiltTask, record: Mapping[str, Any]) -> Score:
 @cache
 def played(tier: str, seed: int, procedure: str) -> tuple[Score, int]:
     """The score of a procedure of the subtask in a case, and the turns that it took with the answer."""
-    task = case(tier, seed)
+    return play(case(tier, seed), procedure)
+
+
+def play(task: BuiltTask, procedure: str) -> tuple[Score, int]:
+    """The score and turns of a procedure in a case that was built."""
     given = full_input(task)
     stage = open_state(given, task.hidden or {})
     playing = SUBTASK.interactive.procedures[procedure]()

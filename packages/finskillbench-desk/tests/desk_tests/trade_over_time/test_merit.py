@@ -45,7 +45,7 @@ def test_the_optimal_record_scores_one_and_holding_still_nothing(tier: str) -> N
     still = certified({"decisions": 0}, task.truth, {})
     assert still.value == pytest.approx(0, abs=1e-9)
     assert still.details["decisions"] == 0
-    assert set(still.details["traps"].values()) <= {"unknown"}
+    assert set(still.details["traps"].values()) <= {"untested"}
 
 
 def test_a_better_textbook_is_the_zero() -> None:

@@ -93,7 +93,7 @@ def test_an_order_that_misses_the_limit_is_refused_with_the_sectors() -> None:
 def test_an_old_file_is_shown_until_all_comes_at_once() -> None:
     task = with_outage()
     outage = task.certificate["outage"]
-    signals, returns = unpacked_future(task.certificate, 120)
+    signals, returns, _ = unpacked_future(task.certificate, from_json(task.truth.verification["desk"]))
     stage = opened(task)
     for place, trades in enumerate(orders(task)[:11], 1):
         answer = stage.call("advance", {"trades": trades})
@@ -112,7 +112,7 @@ def test_an_old_file_is_shown_until_all_comes_at_once() -> None:
 @pytest.mark.slow
 def test_the_stage_shows_nothing_of_weeks_to_come() -> None:
     task = case("hard", 0)
-    signals, _ = unpacked_future(task.certificate, 120)
+    signals, _, _ = unpacked_future(task.certificate, from_json(task.truth.verification["desk"]))
     stage = opened(task)
     for place, trades in enumerate(orders(task)[:3]):
         stage.call("advance", {"trades": trades})

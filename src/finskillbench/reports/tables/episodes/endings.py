@@ -131,7 +131,7 @@ def _label(entry: ModelKey, names: list[str], otherwise: str) -> str:
 
 _TRAPS = (
     "A trap is a mistake that a case invites; places are the traps and controls of all cases. Avoided: the answer does "
-    "not contain the mistake; fallen: it does; the remaining answers do not show it."
+    "not contain the mistake; fallen: it does; the remaining answers did not test it."
 )
 _SIGNED = "Signed: every part of the case is right, so that a professional could sign it."
 

@@ -98,7 +98,7 @@ def _grouped(
             *(each.get((group,)) for each in marks),
             *([group_remarks.get(group, "")] if group_remarks else []),
         )
-        for group in [*common.order_of(results, by), *common.headlines(results)]
+        for group in dict.fromkeys([*common.order_of(results, by), *common.headlines(results)])
         if group in there
     ]
     columns = (

@@ -23,7 +23,7 @@ _FIELDS = {"sector": "sector", "shares": "shares_outstanding"}
 
 @dataclass(frozen=True, slots=True)
 class _BookScore:
-    """Score of part 2, and the verdict on each trap and control: "avoided", "fallen" or "unknown"."""
+    """Score of part 2, and the verdict on each trap and control: "avoided", "fallen" or "untested"."""
 
     score: float
     traps: dict[str, str]
@@ -33,7 +33,7 @@ class _BookScore:
 def judge_book(submitted: SubmittedAnswer) -> _BookScore:
     facts = submitted.facts
     if not submitted.quantities:
-        outcomes = {label(one): "unknown" for one in facts.planted}
+        outcomes = {label(one): "untested" for one in facts.planted}
         return _BookScore(0.0, _of(facts, outcomes, trap=True), _of(facts, outcomes, trap=False))
     outcomes = {label(one): trap_outcome(submitted, one) for one in facts.planted}
     traps, controls = _of(facts, outcomes, trap=True), _of(facts, outcomes, trap=False)
@@ -53,7 +53,7 @@ def _of(facts: Facts, outcomes: Mapping[str, str], *, trap: bool) -> dict[str, s
 
 
 def trap_outcome(submitted: SubmittedAnswer, planted: Planted) -> str:
-    """Return "avoided", "fallen" or "unknown" for one trap or control."""
+    """Return "avoided", "fallen" or "untested" for one trap or control."""
     if planted.field in _FIELDS:
         return _replaced(submitted, planted)
     units = submitted.quantities.get(planted.where, 0.0)
@@ -61,11 +61,11 @@ def trap_outcome(submitted: SubmittedAnswer, planted: Planted) -> str:
         value, slack = units, UNITS
     else:
         if not units:
-            return "unknown"
+            return "untested"
         value, slack = submitted.values.get(planted.where, 0.0) / units, PRICE * abs(float(planted.right))
     if abs(value - float(planted.right)) <= slack:
         return "avoided"
-    return "fallen" if abs(value - float(planted.fallen)) <= slack * 10 else "unknown"
+    return "fallen" if abs(value - float(planted.fallen)) <= slack * 10 else "untested"
 
 
 def _replaced(submitted: SubmittedAnswer, planted: Planted) -> str:
@@ -74,7 +74,7 @@ def _replaced(submitted: SubmittedAnswer, planted: Planted) -> str:
     value: float | str = submitted.replaced.get((planted.where, _FIELDS[planted.field])) or vendor[planted.field]
     if _same(value, planted.right):
         return "avoided"
-    return "fallen" if _same(value, planted.fallen) else "unknown"
+    return "fallen" if _same(value, planted.fallen) else "untested"
 
 
 def _same(value: float | str, wanted: float | str) -> bool:

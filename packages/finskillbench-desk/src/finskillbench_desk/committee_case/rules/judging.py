@@ -34,7 +34,7 @@ _POOL = 768
 """Base books of a case: three times the probes of a clause, each scaled differently in each clause."""
 _PHANTOM_PROBES = 8
 """Probes of each clause on which rules of nonexistent clauses are tried."""
-Verdict: TypeAlias = Literal["avoided", "fallen", "unknown"]
+Verdict: TypeAlias = Literal["avoided", "fallen", "untested"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,4 +185,4 @@ def _verdict(
                 wrong_count += bool((states == mistaken)[parted].mean() > 0.8)
     if wrong_count > right_count:
         return "fallen"
-    return "avoided" if right_count > 0 and right_count >= 2 * wrong_count else "unknown"
+    return "avoided" if right_count > 0 and right_count >= 2 * wrong_count else "untested"

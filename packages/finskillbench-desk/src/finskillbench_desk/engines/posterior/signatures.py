@@ -66,13 +66,15 @@ def innovations(
 
 
 def signature_evidence(
-    found: Innovations, shift: Floats, profile: Floats, size: float, spread: float, starts: int
+    found: Innovations, shift: Floats, profile: Floats, size: float, spread: float, starts: int, scatter: float = 0.0
 ) -> Floats:
     """Return log Bayes factors (n, starts) of a signature against none, one column per possible start.
 
     From its start on, innovations move by a normal size (1 is as stated) times `profile` times `shift` (R,), in the
-    usual company's standard deviations.
+    usual company's standard deviations, and by as many of `scatter` standard deviations of the company in each ratio.
     """
+    if scatter > 0.0:
+        return _scattered_evidence(found, shift, profile, (size, spread, scatter), starts)
     inverse = np.linalg.inv(found.correlation)
     direction = inverse @ shift
     projected = np.where(found.usable, found.standardised @ direction, 0.0)
@@ -90,6 +92,35 @@ def signature_evidence(
         evidence[:, start] = (size * linear + spread**2 * linear**2 / 2.0 - size**2 * square / 2.0) / inflated - np.log(
             inflated
         ) / 2.0
+    return evidence
+
+
+def _scattered_evidence(
+    found: Innovations, shift: Floats, profile: Floats, sizes: tuple[float, float, float], starts: int
+) -> Floats:
+    """Apply `signature_evidence` to shifts that differ in every ratio; `sizes` are size, spread and scatter."""
+    size, spread, scatter = sizes
+    inverse = np.asarray(np.linalg.inv(found.correlation), dtype=np.float64)
+    moves = np.where(found.usable[:, :, None], found.standardised @ inverse, 0.0)
+    n, quarters, ratios = moves.shape
+    unit = np.eye(ratios)
+    mean = size * shift / found.volatility[:, None]
+    prior = (spread / found.volatility[:, None, None]) ** 2 * np.outer(shift, shift) + scatter**2 * unit
+    evidence = np.empty((n, starts))
+    for start in range(starts):
+        first = quarters - starts + start
+        length = min(len(profile), quarters - first)
+        weights = np.zeros(quarters)
+        weights[first : first + length] = profile[:length]
+        precision = (found.usable @ weights**2)[:, None, None] * inverse
+        linear = np.einsum("ntr,t->nr", moves, weights)
+        expected = np.einsum("nrs,ns->nr", precision, mean)
+        left = linear - expected
+        inner = unit + precision @ prior
+        solved = np.asarray(np.linalg.solve(inner, left[:, :, None])[:, :, 0], dtype=np.float64)
+        pulled = np.einsum("nrs,ns->nr", prior, solved)
+        gained = (mean * (linear - expected / 2.0)).sum(axis=1) + (left * pulled).sum(axis=1) / 2.0
+        evidence[:, start] = gained - np.linalg.slogdet(inner)[1] / 2.0
     return evidence
 
 

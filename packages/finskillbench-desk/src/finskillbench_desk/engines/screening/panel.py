@@ -36,6 +36,7 @@ KNOWN = (
     "year_ends",
     "window",
     "freedom",
+    "correlation",
 )
 """Fields that define a panel and its innovations."""
 _CELL = ("company", "quarter")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from finskillbench_desk.engines.screening.fields import (
 )
 from finskillbench_desk.engines.screening.panel import KNOWN, RatioPanel, by_ratio, definitions_of, ratio_panel
 
-_SIGNATURE = ("name", "weight", "profile", "shifts", "size", "size_spread")
+_SIGNATURE = ("name", "weight", "profile", "shifts", "size", "size_spread", "ratio_spread")
 LARGEST = 80
 """Most innovations shown."""
 
@@ -155,7 +156,7 @@ def _used(payload: Mapping[str, Any], panel: RatioPanel, window: int) -> dict[st
         "tables": [name for name in ("industry_paths", "seasons") if payload.get(name) is not None],
         "freedom": payload.get("freedom", 0.0),
         "innovation_sd": "as stated" if stated else "estimated before the window",
-        "correlation": "estimated before the window",
+        "correlation": "estimated before the window" if payload.get("correlation") is None else "as stated",
         "number_applied": panel.applied,
     }
 
@@ -166,7 +167,24 @@ def _innovations(payload: Mapping[str, Any], panel: RatioPanel, window: int) -> 
     if all("innovation_sd" in each for each in definitions):
         stated = np.array([number_field(each, "innovation_sd", "ratios") for each in definitions])
     freedom = number_field(payload, "freedom", "payload", 0.0)
-    return innovations(panel.y, panel.persistence, window, panel.new_level, freedom, stated)
+    found = innovations(panel.y, panel.persistence, window, panel.new_level, freedom, stated)
+    correlation = _correlation(payload, panel)
+    return found if correlation is None else replace(found, correlation=correlation)
+
+
+def _correlation(payload: Mapping[str, Any], panel: RatioPanel) -> Floats | None:
+    """Return the stated correlation of innovations in the order of the ratios; None if it is not stated."""
+    stated = payload.get("correlation")
+    if stated is None:
+        return None
+    rows = [[item for item in list_of(row) or () if isinstance(item, int | float)] for row in list_of(stated) or ()]
+    size = len(panel.ratios)
+    if len(rows) == size and all(len(row) == size for row in rows):
+        matrix = np.array(rows, dtype=np.float64)
+        unit = np.allclose(np.diag(matrix), 1.0) and np.allclose(matrix, matrix.T)
+        if unit and np.isfinite(matrix).all() and np.linalg.eigvalsh(matrix).min() > 0.0:
+            return matrix
+    raise InputError(f"correlation must be a positive definite {size} x {size} matrix with ones on its diagonal")
 
 
 def _evidence(signature: Mapping[str, Any], panel: RatioPanel, found: Innovations, window: int) -> Floats:
@@ -177,7 +195,8 @@ def _evidence(signature: Mapping[str, Any], panel: RatioPanel, found: Innovation
         number_field(signature, "size", "signatures", 1.0),
         number_field(signature, "size_spread", "signatures", 0.0),
     )
-    return signature_evidence(found, shift, profile, size, spread, window)
+    scatter = number_field(signature, "ratio_spread", "signatures", 0.0)
+    return signature_evidence(found, shift, profile, size, spread, window, scatter)
 
 
 def _profile(value: object, name: str) -> Floats:

@@ -7,7 +7,7 @@ the posterior is unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -83,20 +83,6 @@ class StatementPitfall:
     offset: Floats
 
 
-def drawn_pitfalls(
-    rng: np.random.Generator, companies: int, each: int, model: RatioModel, prediction: Prediction, common: CommonParts
-) -> list[StatementPitfall]:
-    """Draw traps and look-alikes at distinct companies, `each` of them per kind; `live_path` may move the quarters."""
-    kinds = [str(kind) for kind in rng.permutation(LOCAL)]
-    chosen = rng.choice(companies, (PLANTED + ORDERLY) * each, replace=False)
-    pitfalls: list[StatementPitfall] = []
-    for number, company in enumerate(chosen):
-        order = number // each
-        place = StatementPitfall(kinds[order], int(company), 0, order < PLANTED, np.zeros((QUARTERS, MEASURES)))
-        pitfalls.append(_moved(rng, place, model, prediction, common))
-    return pitfalls
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class CommonParts:
     """Inputs of offsets in addition to the model: seasons, and each company's industry and year ends (n,); `months` is
@@ -110,10 +96,31 @@ class CommonParts:
     months: Integers
 
 
-def _moved(
-    rng: np.random.Generator, place: StatementPitfall, model: RatioModel, prediction: Prediction, common: CommonParts
-) -> StatementPitfall:
+class PitfallModel(NamedTuple):
+    """Model, shifts by kind of first filings that were restated, and common parts, from which offsets are computed."""
+
+    model: RatioModel
+    prediction: Prediction
+    common: CommonParts
+
+
+def drawn_pitfalls(
+    rng: np.random.Generator, kinds: Sequence[str], each: int, inputs: PitfallModel
+) -> list[StatementPitfall]:
+    """Draw traps and look-alikes at distinct companies, `each` of them per kind; `live_path` may move the quarters."""
+    kinds = [str(kind) for kind in rng.permutation(kinds)]
+    chosen = rng.choice(len(inputs.common.industry), (PLANTED + ORDERLY) * each, replace=False)
+    pitfalls: list[StatementPitfall] = []
+    for number, company in enumerate(chosen):
+        order = number // each
+        place = StatementPitfall(kinds[order], int(company), 0, order < PLANTED, np.zeros((QUARTERS, MEASURES)))
+        pitfalls.append(_moved(rng, place, inputs))
+    return pitfalls
+
+
+def _moved(rng: np.random.Generator, place: StatementPitfall, inputs: PitfallModel) -> StatementPitfall:
     """Move a pitfall to another quarter of the window and recompute its offset."""
+    model, prediction, common = inputs
     quarter = int(rng.integers(QUARTERS - model.starts, QUARTERS - 3))
     if not place.planted:
         return replace(place, quarter=quarter)
@@ -143,9 +150,10 @@ def _moved(
 
 
 def live_path(
-    rng: np.random.Generator, place: StatementPitfall, model: RatioModel, prediction: Prediction, common: CommonParts
+    rng: np.random.Generator, place: StatementPitfall, inputs: PitfallModel
 ) -> tuple[StatementPitfall, Paths]:
     """Draw an unmanaged path that looks managed without the correction, moving the pitfall if needed."""
+    model, prediction, _ = inputs
     best: tuple[float, StatementPitfall, Paths] | None = None
     for _ in range(_TRIES):
         acquired = np.full(_CANDIDATES, place.quarter if place.kind == "acquisition" else -1)
@@ -158,7 +166,7 @@ def live_path(
             best = float(gap[first]), place, paths.at(first)
         if best[0] >= 1.0:
             break
-        place = _moved(rng, place, model, prediction, common)
+        place = _moved(rng, place, inputs)
     assert best is not None
     return best[1], best[2]
 

@@ -19,13 +19,21 @@ from finskillbench_desk.forensic_screen.difficulty import (
     RATIOS,
     TIERS,
 )
-from finskillbench_desk.forensic_screen.generator.draws import LOG_UNIT, drawn_archive, drawn_background, drawn_model
+from finskillbench_desk.forensic_screen.generator.draws import (
+    LOG_UNIT,
+    Background,
+    drawn_archive,
+    drawn_background,
+    drawn_model,
+)
 from finskillbench_desk.forensic_screen.generator.lines import (
+    LOCAL,
     SPURT,
     SPURT_QUARTERS,
     CommonParts,
     Lines,
     Paths,
+    PitfallModel,
     StatementPitfall,
     drawn_paths,
     drawn_pitfalls,
@@ -84,34 +92,45 @@ def drawn_world(rng: np.random.Generator, tier: str, quarters: list[str]) -> Scr
     archive = drawn_archive(rng, model, settings, orderly)
     prediction = read_archive(archive, model)
     rules = Rules(float(rng.integers(5, 13)))
+    common = drawn_common(rng, background, quarters)
+    pitfalls = drawn_pitfalls(rng, LOCAL, settings.trapped, PitfallModel(model, prediction, common))
+    acquired = drawn_acquisitions(rng, pitfalls)
+    paths = drawn_paths(rng, model, prediction, acquired)
+    for number, place in enumerate(pitfalls):
+        if place.planted:
+            live, live_paths = live_path(rng, place, PitfallModel(model, prediction, common))
+            pitfalls[number] = live
+            for part, value in zip(paths, live_paths, strict=True):
+                part[live.company] = value[0]
+            if live.kind == "acquisition":
+                acquired[live.company] = live.quarter
+    maker = TableMaker(rng, model, rules, common, quarters, pitfalls, acquired)
+    tables = maker.tables(paths.y, maker.revenue()) | {"archive": archive}
+    return ScreeningWorld(tables, model, rules, prediction, paths, pitfalls, orderly)
+
+
+def drawn_common(rng: np.random.Generator, background: Background, quarters: list[str]) -> CommonParts:
+    """Draw industries and year ends of the companies."""
     year_end = rng.choice([12, 12, 12, 3, 6, 9], COMPANIES)
-    common = CommonParts(
+    return CommonParts(
         background,
         rng.permutation(np.arange(COMPANIES) % len(INDUSTRIES)),
         year_end,
         (year_end + 3 * rng.integers(1, 4, COMPANIES) - 1) % 12 + 1,
         np.array([3 * int(name[-1]) for name in quarters]),
     )
-    pitfalls = drawn_pitfalls(rng, COMPANIES, settings.trapped, model, prediction, common)
+
+
+def drawn_acquisitions(rng: np.random.Generator, pitfalls: list[StatementPitfall]) -> Integers:
+    """Draw quarters (n,) of material acquisitions by three companies without a pitfall, -1 for none."""
     acquired = np.full(COMPANIES, -1)
     free = np.setdiff1d(np.arange(COMPANIES), [place.company for place in pitfalls])
     acquired[rng.choice(free, 3, replace=False)] = rng.integers(4, QUARTERS - 4)
-    paths = drawn_paths(rng, model, prediction, acquired)
-    for number, place in enumerate(pitfalls):
-        if place.planted:
-            live, live_paths = live_path(rng, place, model, prediction, common)
-            pitfalls[number] = live
-            for part, value in zip(paths, live_paths, strict=True):
-                part[live.company] = value[0]
-            if live.kind == "acquisition":
-                acquired[live.company] = live.quarter
-    maker = _Maker(rng, model, rules, common, quarters, pitfalls, acquired)
-    tables = maker.tables(paths) | {"archive": archive}
-    return ScreeningWorld(tables, model, rules, prediction, paths, pitfalls, orderly)
+    return acquired
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Maker:
+class TableMaker:
     """Builder of a world's tables."""
 
     rng: np.random.Generator
@@ -122,17 +141,14 @@ class _Maker:
     pitfalls: list[StatementPitfall]
     acquired: Integers
 
-    def tables(self, paths: Paths) -> dict[str, pl.DataFrame]:
-        revenue = self._revenue()
+    def tables(self, y: Floats, revenue: Integers) -> dict[str, pl.DataFrame]:
+        """Build all tables but the archive from log ratios (n, T, R) and net revenue (n, T + 1)."""
         growth = np.diff(np.log(revenue), axis=1)
         growth[:, 0] = 0.0
-        year_ends = np.repeat(self.common.year_end[:, None], QUARTERS, axis=1)
-        logs = paths.y + growth[:, :, None] * self.model.growth
+        logs = y + growth[:, :, None] * self.model.growth
         for place in self._planted("lease_standard"):
             logs[place.company, place.quarter :] += self.model.lease
-        for place in self._planted("fiscal_year"):
-            year_ends[place.company, place.quarter :] = self.common.new_year_end[place.company]
-        fiscal = fiscal_quarter(self.common.months, year_ends)
+        fiscal = self.fiscal_quarters()
         which, background = self.common.industry, self.common.background
         logs = logs + (background.paths[which] + background.seasons[which[:, None], fiscal]) * LOG_UNIT
         names = [
@@ -151,10 +167,17 @@ class _Maker:
             "seasons": _by_industry(background.seasons, "fiscal_quarter", [1, 2, 3, 4]),
         }
 
+    def fiscal_quarters(self) -> Integers:
+        """Return the fiscal quarters (n, T), from 0, with the changes of year ends."""
+        year_ends = np.repeat(self.common.year_end[:, None], QUARTERS, axis=1)
+        for place in self._planted("fiscal_year"):
+            year_ends[place.company, place.quarter :] = self.common.new_year_end[place.company]
+        return fiscal_quarter(self.common.months, year_ends)
+
     def _planted(self, kind: str, planted: bool = True) -> list[StatementPitfall]:
         return [place for place in self.pitfalls if place.kind == kind and place.planted == planted]
 
-    def _revenue(self) -> Integers:
+    def revenue(self) -> Integers:
         """Draw net revenue (n, T + 1) in thousands, including the quarter before the first."""
         rng, shape = self.rng, (COMPANIES, QUARTERS + 1)
         season = rng.normal(0.0, 0.08, (len(INDUSTRIES), 4))

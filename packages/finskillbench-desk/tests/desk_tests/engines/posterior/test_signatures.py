@@ -82,6 +82,29 @@ def test_evidence_is_the_integral_over_sizes() -> None:
         assert evidence[0, start] == pytest.approx(np.log(expected), abs=1e-8)
 
 
+def test_evidence_of_shifts_that_differ_by_ratio_is_a_ratio_of_normal_densities() -> None:
+    rng = np.random.default_rng(6)
+    quarters, starts, scatter = 9, 3, 0.5
+    correlation = np.array([[1.0, 0.3], [0.3, 1.0]])
+    shocks, volatility = rng.standard_normal((1, quarters, 2)), 1.4
+    usable = np.ones((1, quarters), dtype=bool)
+    found = Innovations(shocks, np.ones(2), correlation, np.array([volatility]), usable)
+    shift, profile = np.array([0.9, -0.4]), np.array([1.0, 0.5, -0.5])
+    evidence = signature_evidence(found, shift, profile, 0.8, 0.4, starts, scatter)
+    null = np.kron(np.eye(quarters), correlation)
+    between = 0.4**2 * np.outer(shift, shift) / volatility**2 + scatter**2 * np.eye(2)
+    for start in range(starts):
+        weights = np.zeros(quarters)
+        place = quarters - starts + start
+        weights[place:] = profile[: quarters - place]
+        mean = np.kron(weights, 0.8 * shift / volatility)
+        managed = multivariate_normal(mean, null + np.kron(np.outer(weights, weights), between))
+        expected = managed.logpdf(shocks.reshape(-1)) - multivariate_normal(cov=null).logpdf(shocks.reshape(-1))
+        assert evidence[0, start] == pytest.approx(expected, abs=1e-9)
+    nearly = signature_evidence(found, shift, profile, 0.8, 0.4, starts, 1e-9)
+    assert nearly == pytest.approx(signature_evidence(found, shift, profile, 0.8, 0.4, starts), abs=1e-9)
+
+
 def test_evidence_is_right_on_average_only_of_what_is_there() -> None:
     """Bayes factors against the truth average one (Good's theorem: the mean of a wrong hypothesis's odds)."""
     rng = np.random.default_rng(5)

@@ -72,6 +72,8 @@ def test_an_unknown_key_is_refused_with_those_that_are_known(
         ({"ratios": [{**RATIOS[0], "growth_effect": 0.2}]}, "but not growth_line"),
         ({"ratios": [{**RATIOS[0], "innovation_sd": 0.2}, {**RATIOS[0], "name": "b"}]}, "of every ratio or of none"),
         ({"year_ends": [{**HERE, "month": 6}]}, "year_ends: seasons is missing"),
+        ({"correlation": [[2.0]]}, "correlation must be a positive definite 1 x 1 matrix with ones"),
+        ({"correlation": [[1.0, 0.2], [0.2, 1.0]]}, "correlation must be a positive definite 1 x 1 matrix with ones"),
     ],
 )
 def test_what_would_correct_nothing_is_refused(change: dict[str, Any], told: str) -> None:
@@ -107,6 +109,7 @@ def test_the_result_says_what_was_used() -> None:
     assert signature_match(given | {"signatures": [SIGNATURE]})["used"] == used
     stated = {**given, "ratios": [{**RATIOS[0], "innovation_sd": 0.05}]}
     assert ratio_innovations(stated)["used"]["innovation_sd"] == "as stated"
+    assert ratio_innovations({**given, "correlation": [[1.0]]})["used"]["correlation"] == "as stated"
     kept = case_effects({**archive(cases=41), "keep": {"basis": ["court"]}, "drop": {"kind": ["K"]}})
     assert kept["used"] == {"unit": 0.01, "group": "kind", "keep": {"basis": {"court": 20}}, "drop": {"kind": {"K": 0}}}
     assert calibrate({"log_bayes_factors": {"A": 0.0}, "base_rate": 0.1})["used"] == {"base_rate": 0.1, "weight": 1.0}

@@ -6,8 +6,9 @@ growth_line, whose log change over the quarter the growth_effect multiplies; ind
 and table_unit (to natural logarithms); divide (company, quarter, lines, by); known_changes (company, quarter from
 which, effects by ratio in logarithms); new_levels (company, quarter from which its level is another); year_ends
 (company, quarter, month); window, the last quarters that estimates leave out; freedom, degrees of freedom by which a
-company's variance is shrunk to the usual one. Only stated corrections are applied;
-an unknown key, and a correction that corrects nothing, is refused.
+company's variance is shrunk to the usual one; correlation of innovations, a matrix in the order of ratios, estimated
+where it is absent. Only stated corrections are applied; an unknown key, and a correction that corrects nothing, is
+refused.
 Result: innovation_sd and correlation, volatility by company (1 is the usual one), mean_square_in_window by company
 (about 1 where nothing happens), and the largest innovations of the window; used: the choices as
 applied, and how many corrections of each kind were applied.

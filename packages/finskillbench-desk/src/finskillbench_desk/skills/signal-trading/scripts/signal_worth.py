@@ -4,7 +4,8 @@ Payload: history, signals, signal_unit, return_unit, names, factors (as signal_d
 method, one of least_squares (nothing shrunk), ridge (a normal prior of mean 0 with prior_deviation) and group_variance
 (the prior variance of each group is estimated from the panel; groups: signal to group). prior_shape (signal to number)
 gives the relative prior deviations of signals, 1 for all where it is absent; from_week (signal to week) leaves out
-the values of a column before that week; news adds the rows of later weeks. Other keys are refused.
+the values of a column before that week; last_week (a week) leaves out all later rows; news adds the rows of later
+weeks. Other keys are refused.
 A coefficient is the expected return, in units of the name's specific volatility, per unit of the signal.
 Result: coefficient, standard error by least squares, and what was used; prior deviations and log evidence against
 coefficients of 0 where a prior was used. Numbers have ten decimals.
@@ -22,7 +23,7 @@ from finskillbench_desk.engines.panel_table import by_signal, names_of, optional
 
 _KEYS = (
     *("history", "signals", "signal_unit", "return_unit", "news", "names", "factors"),
-    *("method", "prior_deviation", "prior_shape", "groups", "from_week"),
+    *("method", "prior_deviation", "prior_shape", "groups", "from_week", "last_week"),
 )
 _METHODS = ("least_squares", "ridge", "group_variance")
 
@@ -39,11 +40,15 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
         raise InputError("history and names do not list the same names in the same order; inject both as they are")
     first = optional_table(payload, "from_week") or {}
     scale = names.specific
-    of = sums(panel.only_from(first).signals, panel.returns / scale, names.covariance / scale[:, None] / scale)
+    kept = np.asarray(panel.weeks) <= number(payload, "last_week", "signal_worth", float(panel.weeks[-1]))
+    if not kept.any():
+        raise InputError(f"signal_worth: last_week is before the first week of the history, {panel.weeks[0]}")
+    values, returns = panel.only_from(first).signals[kept], panel.returns[kept] / scale
+    of = sums(values, returns, names.covariance / scale[:, None] / scale)
     plain, covariance = least_squares(of)
     result: dict[str, Any] = {
         "standard_error": dict(zip(panel.names, np.sqrt(np.diag(covariance)).tolist(), strict=True)),
-        "used": {"method": method, "weeks": len(panel.weeks), "from_week": dict(first)},
+        "used": {"method": method, "weeks": int(kept.sum()), "from_week": dict(first)},
     }
     worth = plain
     if method != "least_squares":

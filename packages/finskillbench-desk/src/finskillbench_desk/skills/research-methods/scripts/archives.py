@@ -1,0 +1,301 @@
+"""Archives of resolved cases with unreliable labels: traces of kinds, compared by held-out likelihood, then applied.
+
+Shapes: N cases or companies, T periods, R series, S possible starts, K kinds. A trace is a mean shift of the series
+from a start on: a profile in time, times a size of each series that varies between cases.
+
+Payload of the script: `levels` (nested lists N, T, R), `labels` and `bases` (lists of codes), `kinds`, `before`,
+`starts` (list) and `profile` (multiples from the start on, the last one kept). Result: held-out log
+likelihood, its error, and the share of labels by basis that is right.
+"""
+
+# pyright: basic, reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
+# Sibling modules are found by the search path of the sandbox.
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from evidence import log_factors
+from scipy import special
+
+from panels import Floats
+
+logsumexp: Any = special.logsumexp
+expit: Any = special.expit
+
+
+def innovations(levels: Floats, before: int, freedom: float = 6.0) -> tuple[Floats, Floats, Floats]:
+    """Return standardised innovations (N, T, R), persistence (R,) and deviations (N, R) of log levels (N, T, R).
+
+    Means, persistence (pooled, corrected for short records) and deviations come from the first `before` periods only.
+    A deviation is drawn to the median of its series with the weight of `freedom` observations, and widened until each
+    period agrees with the deviation that the other periods give. Period 0 is lost: 0.
+    """
+    past = levels[:, :before] - np.nanmean(levels[:, :before], axis=1, keepdims=True)
+    raw = np.nansum(past[:, 1:] * past[:, :-1], (0, 1)) / np.nansum(past[:, :-1] ** 2, (0, 1))
+    persistence = np.clip(raw + (1 + 3 * raw) / before, 0, 0.98)
+    steps = levels[:, 1:] - persistence * levels[:, :-1]
+    steps = steps - np.nanmean(steps[:, : before - 1], axis=1, keepdims=True)
+    known = steps[:, : before - 1] ** 2
+    total, count = np.nansum(known, axis=1), before - 2
+    usual = np.median(total, axis=0) / count
+    deviation = np.sqrt((total + usual * freedom) / (count + freedom))
+    rest = (total[:, None] - known + usual * freedom) / (count - 1 + freedom)
+    deviation = deviation * np.sqrt(np.nanmean(known / rest, axis=(0, 1)) * (before / (before - 2)))
+    e = np.concatenate([np.zeros_like(steps[:, :1]), steps / deviation[:, None]], axis=1)
+    return np.nan_to_num(e), persistence, deviation
+
+
+def less_driver(levels: Floats, driver: Floats, before: int) -> tuple[Floats, Floats]:
+    """Return levels (N, T, R) less the effect of a driver (N, T), such as growth, on each series, and the effects (R,).
+
+    Pooled least squares on changes of the first `before` periods, outliers clipped.
+    """
+    x = np.diff(driver[:, :before], axis=1)
+    y = np.diff(levels[:, :before], axis=1)
+    limit = 4 * np.nanmedian(np.abs(y), axis=(0, 1))
+    effect = np.nansum(x[..., None] * np.clip(y, -limit, limit), (0, 1)) / (x * x).sum()
+    return levels - driver[..., None] * effect, effect
+
+
+def with_products(e: Floats, before: int) -> Floats:
+    """Return normal scores of squares and of products of pairs of series, to look for changes of dispersion or of ties.
+
+    They take the place of innovations, with persistence 0. Scores are by the quantiles of the first `before` periods.
+    """
+    i, j = np.triu_indices(e.shape[2])
+    raw = e[:, :, i] * e[:, :, j]
+    out = np.empty_like(raw)
+    for k in range(raw.shape[2]):
+        known = np.sort(raw[:, 1:before, k].ravel())
+        out[:, :, k] = special.ndtri((np.searchsorted(known, raw[:, :, k]) + 0.5) / (len(known) + 1))
+    return out
+
+
+def profiles(
+    shape: Callable[[Floats], Any], starts: Sequence[int], periods: int, persistence: Floats, driver: Any = 1.0
+) -> Floats:
+    """Return what a unit trace does to innovations, (N or 1, S, T, R).
+
+    `shape` maps periods since the start (0, 1, ...) to a multiple; `driver` (N, T) multiplies it, such as a season, or
+    growth of the company.
+    """
+    age = np.arange(periods)[None, :] - np.asarray(starts)[:, None]
+    level = np.where(age >= 0, np.asarray(shape(np.maximum(age, 0)), float), 0.0)
+    level = level[None] * (driver if np.isscalar(driver) else np.asarray(driver)[:, None, :])
+    older = np.concatenate([np.zeros_like(level[:, :, :1]), level[:, :, :-1]], axis=2)
+    return level[..., None] - persistence * older[..., None]
+
+
+def joint_scores(e: Floats, before: int) -> tuple[Floats, float]:
+    """Return scores (N, T, R) of innovations and their information: decorrelated, and bad quarters discounted.
+
+    Correlations between series, and the tails of all series of a quarter together (a multivariate Student law), come
+    from the first `before` periods. Decorrelation is the symmetric one, so that each series keeps its place.
+    """
+    known = np.clip(e[:, 1:before].reshape(-1, e.shape[2]), -4, 4)
+    value, vector = np.linalg.eigh(np.corrcoef(known.T))
+    white, count = e @ ((vector / np.sqrt(value)) @ vector.T), e.shape[2]
+    square = (white[:, 1:before] ** 2).sum(2).ravel()
+    best = -np.inf, 0.0, 1.0
+    for freedom in (2.5, 4.0, 6.0, 10.0, 20.0, 1e4):
+        scale = np.median(square) / special.fdtri(count, freedom, 0.5) / count
+        log = len(square) * (
+            special.gammaln((freedom + count) / 2) - special.gammaln(freedom / 2) - count / 2 * np.log(freedom * scale)
+        ) - (freedom + count) / 2 * float(np.log1p(square / freedom / scale).sum())
+        best = max(best, (log, freedom, scale))
+    _, freedom, scale = best
+    rest = (white**2).sum(2, keepdims=True) / scale
+    return white * (freedom + count) / (freedom + rest) / scale, (freedom + count) / (freedom + count + 2) / scale
+
+
+def trace_sums(
+    scores: Floats, information: float, profile: Floats, before: int, first: int = 1
+) -> tuple[Floats, Floats]:
+    """Return information and score (N, S, R) of a trace of each series, means of the series being uncertain.
+
+    Periods before `first` are left out; `before` is the number of periods behind each mean.
+    """
+    h, score = profile[:, :, first:], scores[:, first:]
+    drift = h.sum(2) / np.sqrt(before + h.shape[2])
+    x = ((h * h).sum(2) - drift**2) * information
+    y = np.einsum("nstr,ntr->nsr", np.broadcast_to(h, (len(score), *h.shape[1:])), score)
+    y = y - drift * score.sum(1)[:, None] / np.sqrt(before + h.shape[2])
+    return np.broadcast_to(x, y.shape), y
+
+
+@dataclass(frozen=True)
+class Traces:
+    """Fitted traces: `mean` and `deviation` (K, R) of sizes, shares of `starts` (S,).
+
+    `mix` (groups, K + 1) are shares of what was done, 0 for nothing, by basis * (K + 1) + label; `kinds` (N, K + 1) the
+    same case by case.
+    """
+
+    mean: Floats
+    deviation: Floats
+    starts: Floats
+    mix: Floats
+    kinds: Floats
+    sizes: str
+    both: bool
+
+    def log_factors(self, x: Floats, y: Floats) -> Floats:
+        """Return log Bayes factors (N, K, S) against no trace, averaged over signs and series that move alone."""
+        return logsumexp(_parts(x, y, self.mean, self.deviation, self.sizes, self.both)[0], axis=(0, -1))
+
+
+def _parts(
+    x: Floats, y: Floats, mean: Floats, deviation: Floats, sizes: str, both: bool
+) -> tuple[Floats, Floats, Floats]:
+    """Return log factors (signs, N, K, S, parts), and mean and variance of the size of each part.
+
+    Parts are one for all series together; with sizes "alone" one for each series that may have moved.
+    """
+    x, y, m, d = x[:, None], y[:, None], mean[None, :, None], deviation[None, :, None]
+    if sizes == "common":  # one multiple of the mean for all series of a case
+        x, y, d = (x * m * m).sum(-1, keepdims=True), (y * m).sum(-1, keepdims=True), d[..., :1]
+        m = np.ones_like(d)
+    common, turned = log_factors(x, y, m, d)
+    signs = np.array([1.0, -1.0] if both else [1.0])[:, None, None, None, None]
+    logs = common + signs * turned
+    logs = logs - np.log(logs.shape[-1]) if sizes == "alone" else logs.sum(-1, keepdims=True)
+    width = 1 / (x + 1 / d**2)
+    return logs - np.log(len(signs)), (y + signs * m / d**2) * width * signs, width
+
+
+def fit_traces(
+    x: Floats,
+    y: Floats,
+    labels: Floats,
+    bases: Floats,
+    kinds: int,
+    *,
+    sizes: str = "common",
+    both: bool = False,
+    rounds: int = 12,
+    wrong: float = 0.15,
+) -> Traces:
+    """Fit traces of all kinds by expectation and maximisation; labels are 1..K, 0 for cleared; bases are codes from 0.
+
+    A label may be wrong, more often on some bases than on others, and a cleared case may have been missed: both shares
+    are estimated, from the guess `wrong` with the weight of ten cases, and for cleared ones from a third of that guess
+    with the weight of a hundred, because weak evidence alone finds too many. Cleared cases do not shape the traces.
+    `sizes` of a case: "common", one multiple of the kind's direction; "own", of each series by itself; "alone", one
+    series moves. `both`: a kind may move its series either way.
+    """
+    groups, series = bases * (kinds + 1) + labels, x.shape[2]
+    count = int(bases.max() + 1) * (kinds + 1)
+    first = np.full((count, kinds + 1), wrong / kinds)  # pseudo-counts
+    first[:: kinds + 1] /= 3
+    first[np.arange(count), np.arange(count) % (kinds + 1)] += 1 - first.sum(1)
+    first[np.arange(count) % (kinds + 1) > 0] *= 10
+    first[:: kinds + 1] *= 100
+    usual = y.sum(1) / np.maximum(x.sum(1), 1e-9)  # (N, R), where the iteration begins
+    mean = np.zeros((kinds, series))
+    for k in range(kinds):
+        members = usual[labels == k + 1]
+        if len(members) and both:
+            mean[k] = np.linalg.svd(members, full_matrices=False)[2][0] * np.sqrt((members**2).sum(1).mean())
+        elif len(members):
+            mean[k] = members.mean(0)
+    deviation = np.full_like(mean, 0.4 if sizes == "common" else max(float(np.abs(mean).mean()), 0.1))
+    mix, starts, states = (
+        first / first.sum(1, keepdims=True),
+        np.full(x.shape[1], 1 / x.shape[1]),
+        np.zeros((len(x), kinds + 1)),
+    )
+    for _ in range(rounds):
+        parts, size, width = _parts(x, y, mean, deviation, sizes, both)
+        total = logsumexp(parts, axis=(0, -1))
+        dated = logsumexp(total + np.log(starts), axis=2, keepdims=True)
+        joint = np.concatenate([np.zeros((len(x), 1)), dated[..., 0]], axis=1) + np.log(mix[groups])
+        states = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        trusted = np.exp(total + np.log(starts) - dated) * (states[:, 1:] * (labels > 0)[:, None])[..., None]
+        p = np.exp(parts - total[None, ..., None]) * trusted[None, ..., None]
+        found = p.sum((0, 1, 3)) + 1e-9
+        if sizes == "common":
+            turn = np.array([1.0, -1.0][: len(p)])[:, None, None, None, None]
+            square = (p * (size**2 + width)).sum((0, 4))
+            mean = np.einsum("nks,nsr->kr", (p * size * turn).sum((0, 4)), y) / (
+                np.einsum("nks,nsr->kr", square, x) + 1
+            )
+            spread = (p * ((size - 1) ** 2 + width)).sum((0, 1, 3))
+            deviation = np.broadcast_to(np.sqrt((spread + 0.5) / (found + 3)), mean.shape)
+        else:
+            mean = (p * size).sum((0, 1, 3)) / (found + 1)
+            spread = (p * ((size - mean[None, None, :, None]) ** 2 + width)).sum((0, 1, 3))
+            deviation = np.sqrt((spread + 0.02) / (found + 1))
+        starts = trusted.sum((0, 1)) + 1
+        starts = starts / starts.sum()
+        mix = np.stack([states[groups == g].sum(0) for g in range(count)]) + first
+        mix = mix / mix.sum(1, keepdims=True)
+    return Traces(mean, deviation, starts, mix, states, sizes, both)
+
+
+def held_out(x: Floats, y: Floats, labels: Floats, bases: Floats, kinds: int, folds: int = 5, **options: Any) -> Floats:
+    """Return each case's log likelihood ratio (N,) under traces fitted to the other folds; sum to compare forms.
+
+    The error of a difference between two forms is the deviation of the cases' differences times the root of N.
+    """
+    groups, out = bases * (kinds + 1) + labels, np.zeros(len(x))
+    for fold in range(folds):
+        test = np.arange(len(x)) % folds == fold
+        found = fit_traces(x[~test], y[~test], labels[~test], bases[~test], kinds, **options)
+        logs = logsumexp(found.log_factors(x[test], y[test]) + np.log(found.starts), axis=2)
+        mix = found.mix[groups[test]]
+        out[test] = logsumexp(np.concatenate([np.zeros((len(logs), 1)), logs], axis=1) + np.log(mix), axis=1)
+    return out
+
+
+def group_rates(found: Floats, examined: Floats, missed: float = 0.0) -> Floats:
+    """Return base rates of groups, drawn to the common rate as far as they agree; `missed` is the share not found."""
+    rate = found.sum() / examined.sum()
+    excess = ((found / examined - rate) ** 2).mean() - (rate * (1 - rate) / examined).mean()
+    strength = rate * (1 - rate) / max(float(excess), 1e-4)
+    return (found + strength * rate) / (examined + strength) / (1 - missed)
+
+
+def probabilities(logs: Floats, mix: Floats, base: Floats, *, match: bool = True) -> tuple[Floats, Floats, float]:
+    """Return the probability of each company (N,), of kinds given any (N, K), and the shift of log odds that was made.
+
+    `logs` (N, K, S) are log factors, `mix` (K,) shares of kinds, `base` (N,) base rates; starts count alike. With
+    `match` log odds are shifted until the mean probability is the mean base rate.
+    """
+    by_kind = logsumexp(logs, axis=2) - np.log(logs.shape[2]) + np.log(mix)
+    total = logsumexp(by_kind, axis=1)
+    odds, low, high = total + np.log(base) - np.log1p(-base), -8.0, 8.0
+    while match and high - low > 1e-6:
+        middle = (low + high) / 2
+        low, high = (middle, high) if expit(odds + middle).mean() < base.mean() else (low, middle)
+    shift = (low + high) / 2 if match else 0.0
+    return expit(odds + shift), np.exp(by_kind - total[:, None]), shift
+
+
+def main(payload: dict[str, Any]) -> dict[str, Any]:
+    """Return the held-out likelihood of one profile, and how far labels of each basis agree with it."""
+    before, kinds, multiples = int(payload["before"]), int(payload["kinds"]), np.asarray(payload["profile"], float)
+    labels, bases = (np.asarray(payload[key], int) for key in ("labels", "bases"))
+    e, persistence, _ = innovations(np.asarray(payload["levels"], float), before)
+    shape = profiles(
+        lambda age: multiples[np.minimum(age, len(multiples) - 1)], payload["starts"], e.shape[1], persistence
+    )
+    x, y = trace_sums(*joint_scores(e, before), shape, before)
+    options = {key: payload[key] for key in ("sizes", "both") if key in payload}
+    ratios, found = held_out(x, y, labels, bases, kinds, **options), fit_traces(x, y, labels, bases, kinds, **options)
+    own = found.kinds[np.arange(len(labels)), labels]
+    agree = {
+        str(code): round(float(own[(bases == code) & (labels > 0)].mean()), 6) for code in np.unique(bases[labels > 0])
+    }
+    error = float(ratios.std() * np.sqrt(len(ratios)))
+    return {"log_likelihood": round(float(ratios.sum()), 6), "error": round(error, 6), "agreement": agree}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(json.loads(Path(sys.argv[sys.argv.index("--input") + 1]).read_text()))))
