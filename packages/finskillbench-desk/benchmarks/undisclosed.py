@@ -78,7 +78,7 @@ def shares(kind: str, cases: Iterator[Case], programs: Mapping[str, Program]) ->
 
 
 def power(scores: Mapping[str, Mapping[str, Floats]]) -> None:
-    """Print by pair of programs the share of runs of 40 cases that detect a true difference of .05, and cases needed for 80 %.
+    """Print for pairs of programs how many runs of 40 cases detect a difference of .05, and the cases needed for 80 %.
 
     Two or more kinds are also pooled: 40 cases of each, with equal weights and an interval stratified by kind.
     """
@@ -105,7 +105,7 @@ def power(scores: Mapping[str, Mapping[str, Floats]]) -> None:
 
 
 def power_of(differences: list[Floats], rng: np.random.Generator) -> float:
-    """Return the share of runs whose paired 95 % t-interval is above 0, with differences shifted to a mean of `DIFFERENCE`.
+    """Return the share of runs whose paired 95 % t-interval is above 0 if the true mean is `DIFFERENCE`.
 
     Each array holds the differences of one kind, of which a run draws 40 cases with replacement.
     """

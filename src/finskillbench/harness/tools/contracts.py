@@ -236,8 +236,10 @@ def _run_python(arm: Arm) -> ToolSpec:
         "Run Python code and return its printed text and the value of its last expression. The dict `task` holds the "
         f"fields of the task's input, as get_task_data returns them; {', '.join(LIBRARIES)} and the standard library "
         f"can be imported{f'; {imports}' if arm.scripts else '. '}No variable is kept between calls, but files in "
-        f"the working folder are, {snippet.MOST_FILES} of {format_size(snippet.MOST_BYTES)} in all. No network, no "
-        f"processes; {LIMITS.wall_seconds:g} s and {format_size(LIMITS.memory_bytes)} of memory per call.",
+        f"the working folder are; if they exceed {snippet.MOST_FILES} files or {format_size(snippet.MOST_BYTES)} in "
+        "all, they stay as they were before the call. Printed text is cut after "
+        f"{format_size(LIMITS.printed_bytes)}. No network, no processes; {LIMITS.wall_seconds:g} s and "
+        f"{format_size(LIMITS.memory_bytes)} of memory per call.",
         _object(["code"], code=_text("Python code.")),
     )
 

@@ -52,7 +52,7 @@ The book holds {names} names in {industries} industries. Choose its weights for 
 - Deliveries have errors: a unit that changes, a scale that was reversed without restating the history, values that were
   not delivered. An effect belongs to the values as they should have been.
 - A source was not delivered for the coming quarter if today repeats its values of quarter {quarters} for every name. It
-  then has no effect in the coming quarter, but its history counts.
+  then has no effect in the coming quarter, alone or together with another, but its history counts.
 
 ## Objective
 The greatest expected utility: {utility}. risk_aversion is {aversion:g}. Without sources, V is

@@ -14,7 +14,7 @@ from finskillbench_desk.forensic_screen.generator.draws import BASES, LOG_UNIT
 from finskillbench_desk.forensic_screen.laws import GROWTH_UNIT, Covariates, Law
 from finskillbench_desk.forensic_screen.reading import YEAR_END, fiscal_quarter
 
-CASES, CLEARED = 240, 120
+CASES, CLEARED = 120, 60
 """Companies of the archive that were found to manage their accounts, and that were examined and cleared."""
 BEFORE, AFTER = 20, 12
 """Quarters of an archived company before its reported first managed quarter, and from it on."""

@@ -47,8 +47,9 @@ such as 2019Q2 are calendar quarters; fiscal quarter 4 is the one that ends in t
 - `events`: company, quarter, event, value. The value of "{ACQUISITION}" is the target's size in per cent of the \
 buyer's total assets: after a target of at least {material:g} per cent of the buyer's total assets the usual level of \
 each ratio may be another one; smaller targets change nothing. The value of "{YEAR_END}" is the month in which the \
-fiscal year ends from that quarter on. "{LEASE}" holds from its quarter on and moves a ratio by the same amount at \
-every company that adopts it. Other events have no effect on ratios and are no evidence of management.
+fiscal year ends from that quarter on. "{LEASE}" holds from its quarter on; it moves one or \
+more ratios, each by the same amount at every company that adopts it. Other events have no effect on ratios and are \
+no evidence of management.
 - `industry_paths` and `seasons`: by industry and quarter, and by industry and fiscal quarter, the part of each log \
 ratio that is common to the companies of the industry, in ten-thousandths of a natural logarithm.
 - Ratios: {ratios}.
@@ -59,8 +60,8 @@ many of them managed accounts were found.
 quarter; for cleared companies an arbitrary one), with kind as reported, basis of the finding, industry, \
 fiscal_quarter, growth (change of log net_revenue over the quarter less the industry's median, in ten-thousandths), \
 size (logarithm of mean revenue, standardised over the companies of its list) and the ten log ratios less industry \
-path and season, in ten-thousandths of a natural logarithm. Effects of growth that a whole industry shares are taken \
-off in the archive as well, but not in the statements.
+path and season, in ten-thousandths of a natural logarithm. In the archive, ratios are also \
+corrected for the growth that the whole industry shares; in the statements they are not.
 - Kinds: {kinds}. A company is managed in one way only."""
 
 

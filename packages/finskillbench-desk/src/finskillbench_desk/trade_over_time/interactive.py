@@ -143,8 +143,9 @@ def as_orders(setup: TradingSetup, books: list[Floats]) -> dict[str, Any]:
 ADVANCE = ToolContract(
     "advance",
     "Place the trades of the current decision and move on to the next week. Returns the next decision, the amount "
-    "traded, its cost, and new information. The fields `state`, `current`, `news` and `notices` are then those of the "
-    "new week. "
+    "traded, its cost, and new information: notices, and what the book (`earned`) and its difference from the "
+    "benchmark (`earned_active`) earned in the past week, in millions. The fields `state`, `current`, `news` and "
+    "`notices` are then those of the new week. "
     "An order that breaks a limit or names an unknown company is refused and nothing changes.",
     {
         "type": "object",

@@ -29,8 +29,9 @@ book. Short positions are allowed.
   at the start of the week, in hundredths of a standard deviation, and `next_return`, the return of that week in
   thousandths of a percent (-1500 means -1.5 %).
 - `factor_returns`: returns of the factors, by week, as fractions. A name's exposures times factor returns are the part
-  of its return that factors explain. Exposures are `market_beta` to market, one to the name's own sector, and the
-  columns size, value and momentum. The column size is an exposure, not the size of the company.
+  of its return that factors explain. The expected return of a factor is 0. Exposures are `market_beta` to market, one
+  to the name's own sector, and the columns size, value and momentum. The column size is an exposure, not the size of
+  the company.
 - `names`: ticker, sector, benchmark_weight, impact (basis points), specific_volatility (weekly standard deviation of
   the part of returns that factors do not explain), exposures. A company's size is its benchmark_weight. Sectors count
   as related in these groups: {groups}.

@@ -110,11 +110,11 @@ class _Structure:
 
 STRUCTURES: Mapping[str, _Structure] = {
     "market_level_break": _Structure(
-        "market", "level", 2, "break", (0.028, 0.042), (0.5, 0.95), "name", True, backfilled=True
+        "market", "level", 2, "break", (0.024, 0.036), (0.5, 0.95), "name", True, backfilled=True
     ),
-    "block_spread_break": _Structure("block", "spread", 1, "break", (0.07, 0.10), (0.5, 0.95), "size", True),
+    "block_spread_break": _Structure("block", "spread", 1, "break", (0.06, 0.085), (0.5, 0.95), "size", True),
     "size_delayed_fading": _Structure(
-        "size", "delayed", 1, "fading", (0.07, 0.11), (0.6, 0.95), "size", delay=(3, 8), life=(50.0, 120.0)
+        "size", "delayed", 1, "fading", (0.06, 0.095), (0.6, 0.95), "size", delay=(3, 8), life=(50.0, 120.0)
     ),
     "volatility_gate_intermittent": _Structure(
         "volatility", "gate", 1, "intermittent", (0.065, 0.095), (0.015, 0.04), "volatility", tails=(5.0, 8.0)
