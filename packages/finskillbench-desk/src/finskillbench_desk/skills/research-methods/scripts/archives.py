@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from evidence import log_factors
-from scipy import special
+from scipy import optimize, special
 
 from panels import Floats
 
@@ -33,13 +33,13 @@ expit: Any = special.expit
 def innovations(levels: Floats, before: int, freedom: float = 6.0) -> tuple[Floats, Floats, Floats]:
     """Return standardised innovations (N, T, R), persistence (R,) and deviations (N, R) of log levels (N, T, R).
 
-    Means, persistence (pooled, corrected for short records) and deviations come from the first `before` periods only.
+    Means, persistence (pooled, corrected for the means taken out) and deviations come from the first `before` periods.
     A deviation is drawn to the median of its series with the weight of `freedom` observations, and widened until each
     period agrees with the deviation that the other periods give. Period 0 is lost: 0.
     """
     past = levels[:, :before] - np.nanmean(levels[:, :before], axis=1, keepdims=True)
     raw = np.nansum(past[:, 1:] * past[:, :-1], (0, 1)) / np.nansum(past[:, :-1] ** 2, (0, 1))
-    persistence = np.clip(raw + (1 + 3 * raw) / before, 0, 0.98)
+    persistence = np.array([_persistence(float(each), before) for each in raw])
     steps = levels[:, 1:] - persistence * levels[:, :-1]
     steps = steps - np.nanmean(steps[:, : before - 1], axis=1, keepdims=True)
     known = steps[:, : before - 1] ** 2
@@ -50,6 +50,16 @@ def innovations(levels: Floats, before: int, freedom: float = 6.0) -> tuple[Floa
     deviation = deviation * np.sqrt(np.nanmean(known / rest, axis=(0, 1)) * (before / (before - 2)))
     e = np.concatenate([np.zeros_like(steps[:, :1]), steps / deviation[:, None]], axis=1)
     return np.nan_to_num(e), persistence, deviation
+
+
+def _persistence(raw: float, periods: int) -> float:
+    """Return the persistence whose records of so many periods, less their means, have the pooled coefficient `raw`."""
+    age = np.abs(np.subtract.outer(np.arange(periods), np.arange(periods)))
+    centre, tried, expected = np.eye(periods) - 1 / periods, np.linspace(0, 0.98, 50), list[float]()
+    for each in tried:
+        covariance = centre @ each**age @ centre
+        expected.append(np.diag(covariance, 1).sum() / np.diag(covariance)[:-1].sum())
+    return float(np.interp(raw, expected, tried))
 
 
 def less_driver(levels: Floats, driver: Floats, before: int) -> tuple[Floats, Floats]:
@@ -64,18 +74,13 @@ def less_driver(levels: Floats, driver: Floats, before: int) -> tuple[Floats, Fl
     return levels - driver[..., None] * effect, effect
 
 
-def with_products(e: Floats, before: int) -> Floats:
-    """Return normal scores of squares and of products of pairs of series, to look for changes of dispersion or of ties.
+def dispersion_factors(e: Floats, starts: Sequence[int], ratio: float) -> Floats:
+    """Return log factors (N, S, R) of a variance of innovations that is `ratio` times the usual one from a start on.
 
-    They take the place of innovations, with persistence 0. Scores are by the quantiles of the first `before` periods.
+    For ties between two series, pass their differences divided by the deviation of the quiet periods.
     """
-    i, j = np.triu_indices(e.shape[2])
-    raw = e[:, :, i] * e[:, :, j]
-    out = np.empty_like(raw)
-    for k in range(raw.shape[2]):
-        known = np.sort(raw[:, 1:before, k].ravel())
-        out[:, :, k] = special.ndtri((np.searchsorted(known, raw[:, :, k]) + 0.5) / (len(known) + 1))
-    return out
+    each = (e**2 * (1 - 1 / ratio) - np.log(ratio)) / 2
+    return np.cumsum(each[:, ::-1], axis=1)[:, ::-1][:, list(starts)]
 
 
 def profiles(
@@ -93,16 +98,19 @@ def profiles(
     return level[..., None] - persistence * older[..., None]
 
 
-def joint_scores(e: Floats, before: int) -> tuple[Floats, float]:
-    """Return scores (N, T, R) of innovations and their information: decorrelated, and bad quarters discounted.
+def joint_scores(e: Floats, before: int, *, tails: bool = False) -> tuple[Floats, float]:
+    """Return scores (N, T, R) of innovations and their information: decorrelated, each series in its place.
 
-    Correlations between series, and the tails of all series of a quarter together (a multivariate Student law), come
-    from the first `before` periods. Decorrelation is the symmetric one, so that each series keeps its place.
+    Correlations come from the first `before` periods. Scores are normal, with information 1. With `tails`, quarters in
+    which all series jump are discounted by a multivariate Student law of deviation 1; it also discounts large traces.
     """
     known = np.clip(e[:, 1:before].reshape(-1, e.shape[2]), -4, 4)
     value, vector = np.linalg.eigh(np.corrcoef(known.T))
     white, count = e @ ((vector / np.sqrt(value)) @ vector.T), e.shape[2]
+    if not tails:
+        return white, 1.0
     square = (white[:, 1:before] ** 2).sum(2).ravel()
+    square = square * count / square.mean()
     best = -np.inf, 0.0, 1.0
     for freedom in (2.5, 4.0, 6.0, 10.0, 20.0, 1e4):
         scale = np.median(square) / special.fdtri(count, freedom, 0.5) / count
@@ -135,7 +143,7 @@ class Traces:
     """Fitted traces: `mean` and `deviation` (K, R) of sizes, shares of `starts` (S,).
 
     `mix` (groups, K + 1) are shares of what was done, 0 for nothing, by basis * (K + 1) + label; `kinds` (N, K + 1) the
-    same case by case.
+    same case by case. `moved` (K, R) are shares of the series that move where one moves alone.
     """
 
     mean: Floats
@@ -145,14 +153,15 @@ class Traces:
     kinds: Floats
     sizes: str
     both: bool
+    moved: Floats
 
     def log_factors(self, x: Floats, y: Floats) -> Floats:
         """Return log Bayes factors (N, K, S) against no trace, averaged over signs and series that move alone."""
-        return logsumexp(_parts(x, y, self.mean, self.deviation, self.sizes, self.both)[0], axis=(0, -1))
+        return logsumexp(_parts(x, y, self.mean, self.deviation, self.moved, self.sizes, self.both)[0], axis=(0, -1))
 
 
 def _parts(
-    x: Floats, y: Floats, mean: Floats, deviation: Floats, sizes: str, both: bool
+    x: Floats, y: Floats, mean: Floats, deviation: Floats, moved: Floats, sizes: str, both: bool
 ) -> tuple[Floats, Floats, Floats]:
     """Return log factors (signs, N, K, S, parts), and mean and variance of the size of each part.
 
@@ -165,7 +174,7 @@ def _parts(
     common, turned = log_factors(x, y, m, d)
     signs = np.array([1.0, -1.0] if both else [1.0])[:, None, None, None, None]
     logs = common + signs * turned
-    logs = logs - np.log(logs.shape[-1]) if sizes == "alone" else logs.sum(-1, keepdims=True)
+    logs = logs + np.log(moved[:, None]) if sizes == "alone" else logs.sum(-1, keepdims=True)
     width = 1 / (x + 1 / d**2)
     return logs - np.log(len(signs)), (y + signs * m / d**2) * width * signs, width
 
@@ -181,14 +190,16 @@ def fit_traces(
     both: bool = False,
     rounds: int = 12,
     wrong: float = 0.15,
+    start: Floats | None = None,
 ) -> Traces:
     """Fit traces of all kinds by expectation and maximisation; labels are 1..K, 0 for cleared; bases are codes from 0.
 
     A label may be wrong, more often on some bases than on others, and a cleared case may have been missed: both shares
     are estimated, from the guess `wrong` with the weight of ten cases, and for cleared ones from a third of that guess
     with the weight of a hundred, because weak evidence alone finds too many. Cleared cases do not shape the traces.
-    `sizes` of a case: "common", one multiple of the kind's direction; "own", of each series by itself; "alone", one
-    series moves. `both`: a kind may move its series either way.
+    `sizes` of a case: "common", one multiple of the kind's direction; "separate", of each series by itself; "alone",
+    one series moves. `both`: a kind may move its series either way. `start` (K, R): sizes to begin with, such as those
+    of `find_traces`, instead of the means by label.
     """
     groups, series = bases * (kinds + 1) + labels, x.shape[2]
     count = int(bases.max() + 1) * (kinds + 1)
@@ -205,14 +216,12 @@ def fit_traces(
             mean[k] = np.linalg.svd(members, full_matrices=False)[2][0] * np.sqrt((members**2).sum(1).mean())
         elif len(members):
             mean[k] = members.mean(0)
+    mean = mean if start is None else start
     deviation = np.full_like(mean, 0.4 if sizes == "common" else max(float(np.abs(mean).mean()), 0.1))
-    mix, starts, states = (
-        first / first.sum(1, keepdims=True),
-        np.full(x.shape[1], 1 / x.shape[1]),
-        np.zeros((len(x), kinds + 1)),
-    )
+    mix, states = first / first.sum(1, keepdims=True), np.zeros((len(x), kinds + 1))
+    moved, starts = np.full(mean.shape, 1 / series), np.full(x.shape[1], 1 / x.shape[1])
     for _ in range(rounds):
-        parts, size, width = _parts(x, y, mean, deviation, sizes, both)
+        parts, size, width = _parts(x, y, mean, deviation, moved, sizes, both)
         total = logsumexp(parts, axis=(0, -1))
         dated = logsumexp(total + np.log(starts), axis=2, keepdims=True)
         joint = np.concatenate([np.zeros((len(x), 1)), dated[..., 0]], axis=1) + np.log(mix[groups])
@@ -232,11 +241,53 @@ def fit_traces(
             mean = (p * size).sum((0, 1, 3)) / (found + 1)
             spread = (p * ((size - mean[None, None, :, None]) ** 2 + width)).sum((0, 1, 3))
             deviation = np.sqrt((spread + 0.02) / (found + 1))
+            moved = np.broadcast_to(found + 1, mean.shape)
+            moved = moved / moved.sum(1, keepdims=True)
         starts = trusted.sum((0, 1)) + 1
         starts = starts / starts.sum()
         mix = np.stack([states[groups == g].sum(0) for g in range(count)]) + first
         mix = mix / mix.sum(1, keepdims=True)
-    return Traces(mean, deviation, starts, mix, states, sizes, both)
+    return Traces(mean, deviation, starts, mix, states, sizes, both, moved)
+
+
+def _likelihoods(found: Traces, x: Floats, y: Floats, groups: Floats) -> Floats:
+    logs = logsumexp(found.log_factors(x, y) + np.log(found.starts), axis=2)
+    return logsumexp(np.concatenate([np.zeros((len(logs), 1)), logs], axis=1) + np.log(found.mix[groups]), axis=1)
+
+
+def find_traces(
+    x: Floats, y: Floats, labels: Floats, bases: Floats, kinds: int, *, tries: int = 6, **options: Any
+) -> Floats:
+    """Return sizes (K, R) of traces found by clustering without labels, then named by the bases that agree with them.
+
+    Use them as `start` of `fit_traces` and `held_out`. The likeliest of some random beginnings is taken. Each basis
+    votes for names as far as its labels follow the clusters under any naming.
+    """
+    known = labels > 0
+    a, b, codes, ones = x[known], y[known], bases[known], np.ones(known.sum(), int)
+    usual, scale = b.sum(1) / np.maximum(a.sum(1), 1e-9), np.sqrt(a.sum(1).mean(0))
+    rng, fits = np.random.default_rng(0), list[tuple[float, Traces]]()
+    for _ in range(tries):
+        chosen = [int(rng.integers(len(a)))]
+        while len(chosen) < kinds:
+            away = np.min([(((usual - usual[k]) * scale) ** 2).sum(1) for k in chosen], axis=0)
+            chosen.append(int(rng.choice(len(a), p=away / away.sum())))
+        found = fit_traces(a, b, ones, 0 * ones, kinds, start=usual[chosen], wrong=kinds / (kinds + 1), **options)
+        fits.append((float(_likelihoods(found, a, b, ones).sum()), found))
+    found, votes = max(fits, key=lambda each: each[0])[1], np.zeros((kinds, kinds))
+    for code in np.unique(codes):
+        counts = found.kinds[codes == code, 1:].T @ np.eye(kinds)[labels[known][codes == code] - 1]
+        share = counts[optimize.linear_sum_assignment(-counts)].sum() / counts.sum()
+        votes += counts * max(share - 1 / kinds, 0) ** 2
+    return found.mean[np.argsort(optimize.linear_sum_assignment(-votes)[1])]
+
+
+def confusion(found: Traces, labels: Floats, bases: Floats) -> Floats:
+    """Return shares (bases, K, K) of labels, by column, among resolved cases of each kind, by row."""
+    known, kinds = labels > 0, found.kinds.shape[1] - 1
+    row, column = found.kinds[known, 1:], np.eye(kinds)[labels[known] - 1]
+    table = np.einsum("nk,nl,nb->bkl", row, column, np.eye(bases.max() + 1)[bases[known]])
+    return table / np.maximum(table.sum(2, keepdims=True), 1e-9)
 
 
 def held_out(x: Floats, y: Floats, labels: Floats, bases: Floats, kinds: int, folds: int = 5, **options: Any) -> Floats:
@@ -248,9 +299,7 @@ def held_out(x: Floats, y: Floats, labels: Floats, bases: Floats, kinds: int, fo
     for fold in range(folds):
         test = np.arange(len(x)) % folds == fold
         found = fit_traces(x[~test], y[~test], labels[~test], bases[~test], kinds, **options)
-        logs = logsumexp(found.log_factors(x[test], y[test]) + np.log(found.starts), axis=2)
-        mix = found.mix[groups[test]]
-        out[test] = logsumexp(np.concatenate([np.zeros((len(logs), 1)), logs], axis=1) + np.log(mix), axis=1)
+        out[test] = _likelihoods(found, x[test], y[test], groups[test])
     return out
 
 
@@ -260,6 +309,24 @@ def group_rates(found: Floats, examined: Floats, missed: float = 0.0) -> Floats:
     excess = ((found / examined - rate) ** 2).mean() - (rate * (1 - rate) / examined).mean()
     strength = rate * (1 - rate) / max(float(excess), 1e-4)
     return (found + strength * rate) / (examined + strength) / (1 - missed)
+
+
+def list_shares(logs: Floats, weight: float = 1.0) -> tuple[float, float, Floats]:
+    """Return the rate of a list of companies, its error, and shares of kinds (K,), by maximum likelihood.
+
+    `logs` (N, K, S) are log factors; `weight` observations of equal kinds are added.
+    """
+    kinds, share = logs.shape[1], np.ones(logs.shape[1] + 1)
+    each = np.concatenate([np.zeros((len(logs), 1)), logsumexp(logs, axis=2) - np.log(logs.shape[2])], axis=1)
+    for _ in range(300):
+        joint = each + np.log(share)
+        share = np.exp(joint - logsumexp(joint, axis=1, keepdims=True)).sum(0)
+        share[1:] += weight / kinds
+        share = np.maximum(share / share.sum(), 1e-9)
+    rate, mix = 1 - float(share[0]), share[1:] / share[1:].sum()
+    odds = np.exp(np.minimum(logsumexp(each[:, 1:] + np.log(mix), axis=1), 300))
+    slope = (odds - 1) / (1 - rate + rate * odds)
+    return rate, float((slope**2).sum() ** -0.5), mix
 
 
 def probabilities(logs: Floats, mix: Floats, base: Floats, *, match: bool = True) -> tuple[Floats, Floats, float]:
@@ -289,9 +356,9 @@ def main(payload: dict[str, Any]) -> dict[str, Any]:
     x, y = trace_sums(*joint_scores(e, before), shape, before)
     options = {key: payload[key] for key in ("sizes", "both") if key in payload}
     ratios, found = held_out(x, y, labels, bases, kinds, **options), fit_traces(x, y, labels, bases, kinds, **options)
-    own = found.kinds[np.arange(len(labels)), labels]
+    fit = found.kinds[np.arange(len(labels)), labels]
     agree = {
-        str(code): round(float(own[(bases == code) & (labels > 0)].mean()), 6) for code in np.unique(bases[labels > 0])
+        str(code): round(float(fit[(bases == code) & (labels > 0)].mean()), 6) for code in np.unique(bases[labels > 0])
     }
     error = float(ratios.std() * np.sqrt(len(ratios)))
     return {"log_likelihood": round(float(ratios.sum()), 6), "error": round(error, 6), "agreement": agree}

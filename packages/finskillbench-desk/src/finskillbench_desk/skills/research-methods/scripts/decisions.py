@@ -21,10 +21,10 @@ def average(alphas: Sequence[Floats], doubts: Sequence[Floats], log_weights: Seq
     p = np.exp(np.asarray(log_weights) - np.max(log_weights))
     p = p / p.sum()
     mean = sum((w * a for w, a in zip(p, alphas, strict=True)), np.zeros(len(alphas[0])))
-    second = sum(
+    square = sum(
         (w * (d + np.outer(a, a)) for w, a, d in zip(p, alphas, doubts, strict=True)), np.zeros_like(doubts[0])
     )
-    return mean, second - np.outer(mean, mean)
+    return mean, square - np.outer(mean, mean)
 
 
 def utility(
@@ -50,7 +50,7 @@ def best_book(
     """Return the book of greatest `utility`, fully invested and long only, and a proof of it.
 
     `limits` are (rows (k, n), right sides (k,)) of rows @ w <= right; `turnover` is one-way; `margin` leaves room for
-    rounding. The report holds `gap` and `residual` (both near 0: optimal) and the worst `breach`.
+    rounding. The report holds `utility`, `gap` and `residual` (both near 0: optimal) and the worst `breach`.
     """
     n, (linear, quadratic), (rows, right) = len(held), costs, limits
     moves = np.hstack([np.eye(n), -np.eye(n)])  # buys and sales
@@ -89,6 +89,7 @@ def best_book(
         float((rows @ w - right).max(initial=0)), float(w.max()) - cap, float(np.abs(w - held).sum()) / 2 - turnover
     )
     return w, {
+        "utility": utility(w, mean, covariance, held, costs, aversion),
         "gap": gap,
         "residual": float(np.abs(first).max()),
         "breach": breach,
@@ -117,9 +118,10 @@ def trade_path(
 ) -> tuple[Floats, float]:
     """Return trades (H, n) that are best for all dates left together, and their value; today's is the first row.
 
-    Each date earns x'alpha - aversion / 2 (x - target)'V(x - target) - quadratic'trade^2, x being held after its trade.
-    `equal` is (rows (k, n), right sides (H, k), first date from 0) of rows @ x = right. Without it the optimum is exact
-    linear algebra; each later date will be decided anew, which for a quadratic problem changes nothing today.
+    Each date earns (x - target)'(alpha - aversion / 2 V(x - target)) - quadratic'trade^2, x being held after its trade:
+    the value is against holding the target. `equal` is (rows (k, n), right sides of the dates from the first one on
+    (H - first, k), first date from 0) of rows @ x = right. Without it the optimum is exact linear algebra; each later
+    date will be decided anew, which for a quadratic problem changes nothing today.
     """
     dates, n = alphas.shape
     hessian, slope = np.zeros((dates, n, dates, n)), np.zeros((dates, n))
@@ -134,9 +136,9 @@ def trade_path(
         rows, right, first = equal
         bound = np.kron(np.eye(dates)[first:], rows)
         full = np.block([[full, bound.T], [bound, np.zeros((len(bound), len(bound)))]])
-        aim = np.r_[aim, right[first:].ravel()]
+        aim = np.r_[aim, np.asarray(right)[first - dates :].ravel()]
     x = np.linalg.solve(full, aim)[: dates * n].reshape(dates, n)
     trades = np.diff(np.vstack([held, x]), axis=0)
     away: Any = x - targets
     risk = np.einsum("tn,nm,tm->t", away, covariance, away) @ aversions / 2
-    return trades, float((alphas * x).sum() - risk - (trades**2 @ quadratic).sum())
+    return trades, float((alphas * away).sum() - risk - (trades**2 @ quadratic).sum())

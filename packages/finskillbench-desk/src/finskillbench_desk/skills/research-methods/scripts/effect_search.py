@@ -1,13 +1,11 @@
 """Search a library of forms, places and laws for effects; average over all that the data do not decide.
 
-Results of `screen` and `refine` are plain rows. Both keep them in a JSON file if `store` names one, stop when `seconds`
-have passed, and go on with what is missing when they are called again.
+Results of `screen` and `refine` are plain rows. Both keep them in a JSON file if `store` names one, stop before
+`seconds` have passed, and go on with what is missing when they are called again.
 
-Payload of the script: panel, today, names, factor_returns and sources (tables; `sources` with source and scale),
-`time`, `name`, `returns` (columns of panel), `return_unit` (stored value of a return of 1), `loadings` (columns of
-names and of factor_returns), `specific` and `group` (columns of names), `first` ({source: first period that counts}, 1
-if absent), `forms` (list; level and rank if absent), `shuffle` (true to measure chance). Result: log evidence of each
-form by group and in the whole market.
+Payload of the script: `residuals` (T, n), `specific` (n), `values` (T + 1, n, C), `groups` (n, codes from 0), `forms`
+(list; level and rank if absent), `shuffle` (true to measure chance). Result: log evidence of each form by group and in
+the whole market.
 """
 
 # pyright: basic, reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
@@ -17,8 +15,7 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -26,11 +23,11 @@ from typing import Any
 
 import numpy as np
 from decisions import average
-from evidence import Explained, Law, chain_evidence, explain, grid, log_evidence, segments, sums
+from evidence import Explained, Law, chain_evidence, clock, explain, grid, in_time, log_evidence, segments, sums
 from features import USUAL, Form, feature
 from scipy import special
 
-from panels import Floats, Market, cube, unexplained, valid_from
+from panels import Floats, Market
 
 logsumexp: Any = special.logsumexp
 
@@ -40,6 +37,7 @@ COURSES = ((0, False), (1, False), (1, True), (4, False), (4, True))
 """Expected changes of state in the whole record, and whether they are common to all places."""
 CHAINS = ((5, 5), (9, 4))
 """Expected leaves and entries in the whole record of effects that go off and on."""
+_SLOW = "one family alone takes too long: call again, then with a larger step or with fewer sources (market.take)"
 
 
 def library(market: Market, half_lives: Sequence[float] = (0.0,)) -> list[Law]:
@@ -51,20 +49,42 @@ def library(market: Market, half_lives: Sequence[float] = (0.0,)) -> list[Law]:
     ]
 
 
-def _evidence(x: Floats, y: Floats, laws: Sequence[Law], step: int) -> list[float]:
+def _evidence(x: Floats, y: Floats, laws: Sequence[Law], step: int, deadline: float) -> list[float]:
     bounds, out = grid(len(x), step), dict[Law, float]()
     for half in dict.fromkeys(law.half_life for law in laws):
         ours = [law for law in laws if law.half_life == half]
         plain = list(dict.fromkeys(law._replace(hazard=0.0, common=False) for law in ours))
-        own = segments(x, y, plain, bounds).astype(float)
+        logs = segments(x, y, plain, bounds, deadline).astype(float)
         for law in ours:
             place = plain.index(law._replace(hazard=0.0, common=False))
-            out[law] = log_evidence(own[:, :, place], bounds, law)
+            out[law] = log_evidence(logs[:, :, place], bounds, law)
     return [out[law] for law in laws]
 
 
-def _kept(store: str | None) -> dict[str, Any]:
-    return json.loads(Path(store).read_text()) if store and Path(store).exists() else {}
+def _resume(
+    keys: Sequence[str], compute: Callable[[str, float], Any], seconds: float, store: str | None
+) -> dict[str, Any]:
+    """Return what is stored and what can be computed in time, by key."""
+    began, longest = clock(), 0.0
+    found: dict[str, Any] = json.loads(Path(store).read_text()) if store and Path(store).exists() else {}
+    missing = [key for key in keys if key not in found]
+    for k, key in enumerate(missing):
+        start = clock()
+        try:
+            if start - began + longest > seconds:
+                raise TimeoutError
+            found[key] = compute(key, began + seconds)
+        except TimeoutError:
+            print(f"{len(missing) - k} of {len(keys)} are missing: call again with the same store" if k else _SLOW)
+            break
+        longest = max(longest, clock() - start)
+    if store:
+        Path(store).write_text(json.dumps(found))
+    return found
+
+
+def _step(market: Market, step: int, dates: int, least: int = 1) -> int:
+    return step or max(least, -(-len(market.residuals) // dates))
 
 
 def screen(
@@ -73,28 +93,30 @@ def screen(
     forms: Mapping[str, Form] | Sequence[str] = USUAL,
     *,
     laws: Sequence[Law] | None = None,
-    step: int = 3,
+    step: int = 0,
     seconds: float = 7.0,
     store: str | None = None,
 ) -> dict[str, float]:
     """Return log evidence of each family "form @ map", laws averaged, with dates `step` periods apart.
 
-    Without `laws`, the library with lasting effects and with effects that halve in a fifth of the record.
+    Without `laws`, the library with lasting effects and with effects that halve in a fifth of the record; without
+    `step`, at most 24 dates.
     """
-    began, found = time.perf_counter(), _kept(store)
     named: Mapping[str, Form] = forms if isinstance(forms, Mapping) else {form: form for form in forms}
     tried = laws or library(market, (0.0, len(market.residuals) / 5))
-    for name, form in named.items():
-        missing = [key for key in maps if f"{name} @ {key}" not in found]
-        if missing and time.perf_counter() - began > seconds:
-            print(f"time is up before {name}; call again with the same store")
-            break
-        values, labels = feature(market, form) if missing else (np.zeros(0), [])
-        for key in missing if labels else ():
-            logs = _evidence(*sums(market, values, maps[key]), tried, step)
-            found[f"{name} @ {key}"] = float(logsumexp(logs) - np.log(len(tried)))
-    if store:
-        Path(store).write_text(json.dumps(found))
+    known: dict[str, Floats] = {}
+
+    def compute(key: str, deadline: float) -> float:
+        name, _, place = key.partition(" @ ")
+        if name not in known:
+            known.clear()
+            known[name] = feature(market, named[name])[0]
+        if not known[name].shape[2]:
+            return -np.inf
+        logs = _evidence(*sums(market, known[name], maps[place]), tried, _step(market, step, 24, 3), deadline)
+        return float(logsumexp(logs) - np.log(len(tried)))
+
+    found = _resume([f"{name} @ {key}" for name in named for key in maps], compute, seconds, store)
     return dict(sorted(found.items(), key=lambda each: -each[1]))
 
 
@@ -105,30 +127,33 @@ def refine(
     *,
     forms: Mapping[str, Form] | None = None,
     half_lives: Sequence[float] = (0.0,),
-    step: int = 1,
+    step: int = 0,
     seconds: float = 7.0,
     store: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return a row for each family and law, with log evidence on finer dates; families as `screen` names them."""
-    began, found = time.perf_counter(), _kept(store)
-    for family, half in product(families, half_lives):
-        key = f"{family} / {half:g}"
-        if key not in found and time.perf_counter() - began > seconds:
-            print(f"time is up before {key}; call again with the same store")
-            break
-        if key not in found:
-            name, _, place = family.partition(" @ ")
-            x, y = sums(market, feature(market, (forms or {}).get(name, name))[0], maps[place])
-            laws = library(market, (half,))
-            logs = _evidence(x, y, laws, step)
+    """Return a row for each family and law, with log evidence on finer dates; families as `screen` names them.
+
+    Without `step`, at most 40 dates, here and in `forecast`.
+    """
+
+    def compute(key: str, deadline: float) -> list[dict[str, Any]]:
+        family, _, half = key.rpartition(" / ")
+        name, _, place = family.partition(" @ ")
+        x, y = sums(market, feature(market, (forms or {}).get(name, name))[0], maps[place])
+        laws, logs = library(market, (0.0 if half == "chain" else float(half),)), list[float]()
+        if half == "chain":
             chains = [(leave / len(x), enter / len(x)) for leave, enter in CHAINS]
-            chained = [law._replace(chain=chain) for law in laws for chain in chains if not law.hazard and not half]
-            logs += [chain_evidence(x, y, law) for law in chained]
-            rows = zip([*laws, *chained], logs, strict=True)
-            found[key] = [{"form": name, "map": place, "law": list(law), "log": log} for law, log in rows]
-    if store:
-        Path(store).write_text(json.dumps(found))
-    return [row for rows in found.values() for row in rows]
+            laws = [law._replace(chain=chain) for law in laws for chain in chains if not law.hazard]
+            for law in laws:
+                in_time(deadline)
+                logs.append(chain_evidence(x, y, law))
+        else:
+            logs = _evidence(x, y, laws, _step(market, step, 40), deadline)
+        return [{"form": name, "map": place, "law": list(law), "log": log} for law, log in zip(laws, logs, strict=True)]
+
+    kinds = [f"{half:g}" for half in half_lives] + ["chain"] * (0 in half_lives)
+    keys = [f"{family} / {kind}" for family, kind in product(families, kinds)]
+    return [row for rows in _resume(keys, compute, seconds, store).values() for row in rows]
 
 
 @dataclass(frozen=True)
@@ -156,7 +181,7 @@ def forecast(
     nothing: float = 0.1,
     forms: Mapping[str, Form] | None = None,
     most: int = 10,
-    step: int = 1,
+    step: int = 0,
 ) -> Forecast:
     """Average explanations by prior weight times evidence; `prior` weighs forms and maps, 1 if not named.
 
@@ -186,7 +211,7 @@ def forecast(
     for (family, _), (law, share) in sorted(groups.items(), key=lambda each: -each[1][1])[:most]:
         if share > 0.004 or not parts:
             name, _, place = family.partition(" @ ")
-            found = explain(market, (forms or {}).get(name, name), maps[place], law, step)
+            found = explain(market, (forms or {}).get(name, name), maps[place], law, _step(market, step, 40))
             parts.append((share, family, law, found))
     known = float(np.exp(logsumexp(logs) - total))
     mean, within = average(
@@ -227,7 +252,7 @@ def forward(
         before, guess = market.until(t), np.zeros(len(market.specific))
         for share, family, law, _ in chosen:
             name, _, place = family.partition(" @ ")
-            found = explain(before, (forms or {}).get(name, name), maps[place], law)
+            found = explain(before, (forms or {}).get(name, name), maps[place], law, _step(market, 0, 40))
             guess += share / sum(each[0] for each in chosen) * found.alpha / market.specific
         above += float(guess @ (market.residuals[t] / market.specific))
         below += float(guess @ guess)
@@ -236,26 +261,13 @@ def forward(
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
     """Return the log evidence of forms of all sources, in each group of names and in the whole market."""
-    names, sources, time_, name = payload["names"], payload["sources"], payload["time"], payload["name"]
-    columns, listed = list(sources["source"]), list(names[name])
-    past = cube(payload["panel"], time_, name, [*columns, payload["returns"]], listed)
-    today = {time_: [0] * len(listed), **{key: list(payload["today"][key]) for key in (name, *columns)}}
-    values = np.concatenate([past[:, :, :-1], cube(today, time_, name, columns, listed)])
-    loadings, factors = (
-        np.column_stack([table[key] for key in payload["loadings"]]) for table in (names, payload["factor_returns"])
+    residuals, specific, values, groups = (
+        np.asarray(payload[key]) for key in ("residuals", "specific", "values", "groups")
     )
-    groups = np.unique(np.asarray(names[payload["group"]]), return_inverse=True)[1]
-    market = Market(
-        unexplained(past[:, :, -1] / payload["return_unit"], loadings, factors),
-        np.asarray(names[payload["specific"]]),
-        np.nan_to_num(values / np.asarray(sources["scale"], float)),
-        valid_from([payload.get("first", {}).get(source, 1) for source in columns], len(past)),
-        columns,
-        groups,
-        list(sources["vendor"]) if "vendor" in sources else [],
-    )
-    maps = {"group": groups, "market": np.zeros_like(groups)}
+    sources = [str(k) for k in range(values.shape[2])]
+    market = Market(residuals, specific, values, np.ones(values.shape[::2], bool), sources, groups)
     searched = market.shuffled() if payload.get("shuffle") else market
+    maps = {"group": groups, "market": np.zeros_like(groups)}
     return {"log_evidence": screen(searched, maps, payload.get("forms", ["level", "rank"]), seconds=6)}
 
 

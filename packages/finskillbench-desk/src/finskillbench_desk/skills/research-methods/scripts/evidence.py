@@ -10,6 +10,7 @@ are integrated out. Shapes: T periods, G places, C candidates.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from panels import Floats, Market
 logsumexp: Any = special.logsumexp
 
 _USUAL_KURTOSIS = 3.4
+_WALL, _CPU = time.perf_counter(), time.process_time()
 
 
 class Law(NamedTuple):
@@ -69,6 +71,10 @@ class Explained:
     labels: list[str]
     features: Floats
     places: Floats
+
+    def effects(self, values: Floats) -> Floats:
+        """Return effects (n,) of one row (n, C) of features, such as those of `older 2` where `older 5` was fitted."""
+        return (values * self.path[-1][np.maximum(self.places, 0)]).sum(1) * (self.places >= 0)
 
     def returns(self, labels: Sequence[str] | None = None, place: int | None = None) -> Floats:
         """Return the explained part (T, n) of past returns, of some labels or one place only."""
@@ -122,10 +128,25 @@ def _cumulated(x: Floats, y: Floats, start: int, ends: Floats, half_life: float)
     return a, b
 
 
-def segments(x: Floats, y: Floats, laws: Sequence[Law], bounds: Floats) -> Floats:
-    """Return log evidence (B, B, laws, G) of each segment between bounds; laws share their half-life."""
+def clock() -> float:
+    """Return seconds since an arbitrary time, by the wall or by the processor, of which the sandbox limits both."""
+    return max(time.perf_counter() - _WALL, time.process_time() - _CPU)
+
+
+def in_time(deadline: float) -> None:
+    """Raise TimeoutError if `clock` has passed the deadline."""
+    if clock() > deadline:
+        raise TimeoutError
+
+
+def segments(x: Floats, y: Floats, laws: Sequence[Law], bounds: Floats, deadline: float = np.inf) -> Floats:
+    """Return log evidence (B, B, laws, G) of each segment between bounds; laws share their half-life.
+
+    Raises TimeoutError if `clock` passes the deadline.
+    """
     out = np.zeros((len(bounds), len(bounds), len(laws), x.shape[1]), np.float32)
     for i, start in enumerate(bounds[:-1]):
+        in_time(deadline)
         a, b = _cumulated(x, y, int(start), bounds[i + 1 :], laws[0].half_life)
         for mean, ratio in {(law.mean, law.ratio) for law in laws}:
             common, turned = log_factors(a, b, mean, mean * ratio)
@@ -145,30 +166,30 @@ def _ends(bounds: Floats, law: Law) -> tuple[Floats, Floats]:
     return stay, stay + np.log(1 - (1 - hazard) ** step)
 
 
-def log_evidence(own: Floats, bounds: Floats, law: Law) -> float:
+def log_evidence(logs: Floats, bounds: Floats, law: Law) -> float:
     """Return the log evidence of a law from the evidence (B, B, G) of its segments."""
-    own = own.sum(-1, keepdims=True) if law.common else own
+    logs = logs.sum(-1, keepdims=True) if law.common else logs
     if law.hazard == 0:
-        return float(own[0, -1].sum())
-    return float(_forward(own, bounds, law)[-1].sum())
+        return float(logs[0, -1].sum())
+    return float(_forward(logs, bounds, law)[-1].sum())
 
 
-def _forward(own: Floats, bounds: Floats, law: Law) -> Floats:
+def _forward(logs: Floats, bounds: Floats, law: Law) -> Floats:
     stay, end = _ends(bounds, law)
-    total = np.zeros((len(bounds), own.shape[-1]))
+    total = np.zeros((len(bounds), logs.shape[-1]))
     for j in range(1, len(bounds)):
         weight = (stay if j == len(bounds) - 1 else end)[:j, j, None]
-        total[j] = logsumexp(total[:j] + own[:j, j] + weight, axis=0)
+        total[j] = logsumexp(total[:j] + logs[:j, j] + weight, axis=0)
     return total
 
 
-def _likely_segments(own: Floats, bounds: Floats, law: Law) -> Iterator[tuple[int, int, Floats]]:
+def _likely_segments(logs: Floats, bounds: Floats, law: Law) -> Iterator[tuple[int, int, Floats]]:
     """Yield (first bound, last bound, probability (G,)) of the segments that matter, given all periods."""
-    count, last = own.shape[-1], len(bounds) - 1
+    count, last = logs.shape[-1], len(bounds) - 1
     if law.hazard == 0:
         yield 0, last, np.ones(count)
         return
-    joint = own.sum(-1, keepdims=True) if law.common else own
+    joint = logs.sum(-1, keepdims=True) if law.common else logs
     stay, end = _ends(bounds, law)
     before, after = _forward(joint, bounds, law), np.zeros((last + 1, joint.shape[-1]))
     for i in range(last - 1, -1, -1):
@@ -195,18 +216,18 @@ def _moments(x: Floats, y: Floats, law: Law) -> tuple[Floats, Floats, Floats]:
 def _regimes(x: Floats, y: Floats, law: Law, bounds: Floats) -> tuple[float, Floats, Floats, list[Any]]:
     """Return log evidence, path (T + 1, G, C), second moment today, and likely segments with their moments."""
     periods = len(x)
-    own = segments(x, y, [law], bounds)[:, :, 0].astype(float)
+    logs = segments(x, y, [law], bounds)[:, :, 0].astype(float)
     path, square, likely = np.zeros((periods + 1, *x.shape[1:])), np.zeros(x.shape[1:]), []
-    for first, last, p in _likely_segments(own, bounds, law):
+    for first, last, p in _likely_segments(logs, bounds, law):
         i, j = int(bounds[first]), int(bounds[last])
-        share, mean, second = _moments(*(v[0] for v in _cumulated(x, y, i, np.array([j]), law.half_life)), law)
+        share, mean, squares = _moments(*(v[0] for v in _cumulated(x, y, i, np.array([j]), law.half_life)), law)
         fade = 2.0 ** (-np.arange(j - i + 1) / law.half_life) if law.half_life else np.ones(j - i + 1)
         path[i:j] += fade[:-1, None, None] * (p[:, None] * mean)
         if j == periods:
             path[periods] += fade[-1] * (1 - law.hazard) * p[:, None] * mean
-            square += fade[-1] ** 2 * (1 - law.hazard) * p[:, None] * second
+            square += fade[-1] ** 2 * (1 - law.hazard) * p[:, None] * squares
         likely.append((i, j, p[:, None] * share, p[:, None] * mean))
-    return log_evidence(own, bounds, law), path, square, likely
+    return log_evidence(logs, bounds, law), path, square, likely
 
 
 def _chain_ahead(x: Floats, y: Floats, law: Law) -> tuple[Floats, Floats, Floats]:

@@ -1,9 +1,11 @@
 """Forms in which a source may enter expected returns: functions of its values, of older values, or of two sources.
 
-A form is a text. Single: `level`, `rank`, `sign`, `magnitude`, `extremes`, `middle`, `top`, `bottom`, `rank in group`,
-`less group`, `group mean`. With a number of periods: `older 2`, `change 1`, `mean 4`, `surprise 4` (value less the mean
-of the 4 before). One of the other: `rank of change 1`. Of two sources of a vendor: `product`, `difference`, `sum`,
-`agreement`, `signed by`, `if high`, `if low`. Several at once: `level|change 1`.
+A form is a text. Single: `level`, `rank`, `sign`, `magnitude`, `extremes`, `soft extremes` (the part beyond one
+deviation), `middle`, `top`, `bottom`, `rank in group`, `less group`, `group mean`, `by volatility` (times the specific
+volatility of the name). With a number of periods: `older 2`, `change 1`, `mean 4`, `surprise 4` (value less the mean of
+the 4 before). Of two sources of a vendor: `product`, `difference`, `sum`, `agreement`, `signed by`, `if high`,
+`if low`. One of the other, as often as needed: `rank of change 1`, `older 3 of change 1`, `older 2 of product`,
+`product of change 1`, `by volatility of sign`. Several at once: `level|change 1`.
 """
 
 # pyright: basic, reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
@@ -11,7 +13,7 @@ of the 4 before). One of the other: `rank of change 1`. Of two sources of a vend
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, permutations
 from typing import Any, TypeAlias
 
@@ -38,18 +40,20 @@ def _within(x: Floats, groups: Floats, how: Callable[[Floats], Any]) -> Floats:
     return out
 
 
-_OF_VALUES: Mapping[str, Callable[[Floats, Floats], Any]] = {
-    "level": lambda x, g: x,
-    "rank": lambda x, g: _rank(x),
-    "sign": lambda x, g: np.sign(x),
-    "magnitude": lambda x, g: np.abs(x),
-    "extremes": lambda x, g: x * (np.abs(x) > 1.5),
-    "middle": lambda x, g: x * (np.abs(x) < 1),
-    "top": lambda x, g: (x > 1) * 1.0,
-    "bottom": lambda x, g: (x < -1) * 1.0,
-    "rank in group": lambda x, g: _within(x, g, _rank),
-    "less group": lambda x, g: _within(x, g, lambda v: v - v.mean(1, keepdims=True)),
-    "group mean": lambda x, g: _within(x, g, lambda v: v.mean(1, keepdims=True)),
+_OF_VALUES: Mapping[str, Callable[[Floats, Market], Any]] = {
+    "level": lambda x, m: x,
+    "rank": lambda x, m: _rank(x),
+    "sign": lambda x, m: np.sign(x),
+    "magnitude": lambda x, m: np.abs(x),
+    "extremes": lambda x, m: x * (np.abs(x) > 1.5),
+    "soft extremes": lambda x, m: x - np.clip(x, -1, 1),
+    "middle": lambda x, m: x * (np.abs(x) < 1),
+    "top": lambda x, m: (x > 1) * 1.0,
+    "bottom": lambda x, m: (x < -1) * 1.0,
+    "rank in group": lambda x, m: _within(x, m.groups, _rank),
+    "less group": lambda x, m: _within(x, m.groups, lambda v: v - v.mean(1, keepdims=True)),
+    "group mean": lambda x, m: _within(x, m.groups, lambda v: v.mean(1, keepdims=True)),
+    "by volatility": lambda x, m: x * (m.specific / np.median(m.specific))[:, None],
 }
 _OF_TIME: Mapping[str, Callable[[Floats, int], Any]] = {
     "older": _lag,
@@ -67,11 +71,16 @@ _OF_PAIRS: Mapping[str, tuple[Callable[[Floats, Floats], Any], bool]] = {
     "if low": (lambda a, b: a * (b < 0), True),
 }
 USUAL = (
-    *("level", "rank", "sign", "extremes", "magnitude", "rank in group", "less group", "older 1", "mean 4", "change 1"),
-    *("change 4", "surprise 4", "sign of change 1", "product", "difference", "agreement", "signed by", "if high"),
-    "if low",
+    *("level", "rank", "sign", "soft extremes", "magnitude", "rank in group", "less group", "by volatility", "older 1"),
+    *("mean 4", "change 1", "change 4", "surprise 4", "sign of change 1", "product", "difference", "agreement"),
+    *("signed by", "if high", "if low"),
 )
 """Forms to begin with."""
+SPANS = (
+    *(f"older {k}" for k in range(2, 9)),
+    *(f"{name} {k}" for name in ("change", "surprise", "mean") for k in (2, 8, 12)),
+)
+"""Delays and longer spans, to be screened after `USUAL`."""
 
 
 def pairs_within(market: Market, *, ordered: bool, largest: int = 10) -> list[tuple[int, int]]:
@@ -98,28 +107,28 @@ def feature(market: Market, form: Form, pairs: Sequence[tuple[int, int]] | None 
         each = [(part, *feature(market, part, pairs)) for part in form.split("|")]
         labels = [f"{part}: {label}" for part, _, names in each for label in names]
         return np.concatenate([values for _, values, _ in each], axis=2), labels
-    if form in _OF_PAIRS:
-        of_two, ordered = _OF_PAIRS[form]
+    raw, valid, labels = _raw(market, form, pairs)
+    return standardised(raw, valid), labels
+
+
+def _raw(market: Market, form: str, pairs: Sequence[tuple[int, int]] | None) -> tuple[Floats, Floats, list[str]]:
+    """Return a form before it is standardised, its validity and its labels."""
+    outer, _, inner = form.partition(" of ")
+    raw, valid, labels = market.values, market.valid, list(market.sources)
+    if inner:
+        raw, valid, labels = _raw(market, inner, pairs)
+        raw = raw / np.maximum(raw.std(axis=(0, 1)), 1e-12)
+    if outer in _OF_PAIRS and labels == list(market.sources):
+        of_two, ordered = _OF_PAIRS[outer]
         chosen = np.array(pairs if pairs is not None else pairs_within(market, ordered=ordered), int).reshape(-1, 2)
         i, j = chosen.T
-        raw = of_two(market.values[:, :, i], market.values[:, :, j])
         labels = [f"{market.sources[a]},{market.sources[b]}" for a, b in chosen]
-        return standardised(raw, market.valid[:, i] & market.valid[:, j]), labels
-    raw, needed = _single(market, form)
-    older: Iterable[Any] = (_lag(market.valid, k) for k in range(needed + 1))
-    return standardised(raw, np.logical_and.reduce(list(older))), list(market.sources)
-
-
-def _single(market: Market, form: str) -> tuple[Floats, int]:
-    """Return a form of single sources and the number of older values that it needs."""
-    outer, of, inner = form.partition(" of ")
-    if of:
-        raw, needed = _single(market, inner)
-        raw = raw / np.maximum(raw.std(axis=(0, 1)), 1e-12)
-        return _OF_VALUES[outer](raw, market.groups), needed
-    if form in _OF_VALUES:
-        return _OF_VALUES[form](market.values, market.groups), 0
-    name, _, count = form.rpartition(" ")
+        return of_two(raw[:, :, i], raw[:, :, j]), valid[:, i] & valid[:, j], labels
+    if outer in _OF_VALUES:
+        return _OF_VALUES[outer](raw, market), valid, labels
+    name, _, count = outer.rpartition(" ")
     if name not in _OF_TIME or not count.isdigit():
         raise ValueError(f"form {form!r} is unknown; see the docstring of features")
-    return _OF_TIME[name](market.values, int(count)), int(count) - (name == "mean")
+    k = int(count)
+    needed = {"older": [k], "change": [0, k], "mean": range(k), "surprise": range(k + 1)}[name]
+    return _OF_TIME[name](raw, k), np.logical_and.reduce([_lag(valid, each) for each in needed]), labels

@@ -8,8 +8,11 @@ values of a row were known before its period began, and row T belongs to the per
 
 from __future__ import annotations
 
+import pickle
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,6 +52,12 @@ class Market:
             self, residuals=self.residuals[:period], values=self.values[: period + 1], valid=self.valid[: period + 1]
         )
 
+    def void(self, sources: Sequence[str], period: int = -1) -> Market:
+        """Void values of some sources in one row, that of today by default: effects of them and of pairs are 0."""
+        valid = self.valid.copy()
+        valid[period, [self.sources.index(source) for source in sources]] = False
+        return replace(self, valid=valid)
+
     def less(self, explained: Floats) -> Market:
         """Take explained returns (T, n) off the residuals, to search on without them."""
         return replace(self, residuals=self.residuals - explained)
@@ -68,6 +77,20 @@ def cube(table: Mapping[str, Any], time: str, name: str, columns: Sequence[str],
     for k, column in enumerate(columns):
         out[when, who, k] = np.asarray(table[column], dtype=float)
     return out
+
+
+def save(path: str, market: Market, maps: Mapping[str, Floats]) -> float:
+    """Write a market and its maps, compressed with values of three digits, and return the size in MiB."""
+    small = replace(market, values=market.values.astype(np.float16), residuals=market.residuals.astype(np.float32))
+    text = zlib.compress(pickle.dumps((small, dict(maps))), 3)
+    Path(path).write_bytes(text)
+    return len(text) / 2**20
+
+
+def load(path: str) -> tuple[Market, dict[str, Floats]]:
+    """Read what `save` has written."""
+    market, maps = pickle.loads(zlib.decompress(Path(path).read_bytes()))
+    return replace(market, values=market.values.astype(np.float32)), maps
 
 
 def valid_from(first: Sequence[int] | Floats, periods: int) -> Floats:
