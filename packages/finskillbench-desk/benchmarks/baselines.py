@@ -1,6 +1,6 @@
 """Print baseline scores on the desk suite of whole editions: mean, standard error, least case.
 
-    python packages/finskillbench-desk/benchmarks/baselines.py --seeds 1 2 3 4 5 6
+    python packages/finskillbench-desk/benchmarks/baselines.py --seeds 1 2 3 4 5 6 [--disclosure full]
 
 `--runs FOLDER...` prints finished runs instead. A seed takes five minutes on two cores.
 """
@@ -11,10 +11,12 @@ import argparse
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 import polars as pl
 
 from finskillbench.domains import domain
+from finskillbench.domains.building import Disclosure
 from finskillbench.edition import build_edition
 from finskillbench.runs.execute.run import run
 
@@ -26,8 +28,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5, 6])
     parser.add_argument("--runs", type=Path, nargs="+", default=[])
+    parser.add_argument("--disclosure", choices=get_args(Disclosure), help="Default: described and data.")
     arguments = parser.parse_args()
-    for name, rows in _finished_runs(arguments.runs) if arguments.runs else _played(arguments.seeds):
+    runs = _finished_runs(arguments.runs) if arguments.runs else _played(arguments.seeds, arguments.disclosure)
+    for name, rows in runs:
         print(name)
         for subtask in domain("desk").subtasks:
             for program in PROGRAMS:
@@ -47,10 +51,12 @@ def _finished_runs(folders: Sequence[Path]) -> Iterator[tuple[str, pl.DataFrame]
         yield str(folder), pl.read_parquet(folder / "rows.parquet")
 
 
-def _played(seeds: Sequence[int]) -> Iterator[tuple[str, pl.DataFrame]]:
+def _played(seeds: Sequence[int], disclosure: Disclosure | None) -> Iterator[tuple[str, pl.DataFrame]]:
     for seed in seeds:
         with tempfile.TemporaryDirectory() as folder:
-            edition = build_edition(seed=seed, out=Path(folder) / "edition")
+            edition = build_edition(
+                seed=seed, suite=domain("desk").suite, disclosure=disclosure, out=Path(folder) / "edition"
+            )
             run(
                 edition=edition,
                 models=[f"baseline/{program}" for program in PROGRAMS],

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench_desk.allocate.law_posterior import law_effects
 from finskillbench_desk.allocate.laws import STRUCTURES, Law, draw_effects, draw_law, draw_residuals, features
+from finskillbench_desk.allocate.posterior import law_effects
 from finskillbench_desk.allocate.sources import (
     GROUP_SIZE,
     LEAST_GAIN,

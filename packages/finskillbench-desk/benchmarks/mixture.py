@@ -22,26 +22,25 @@ from scipy.special import gammaln
 
 from finskillbench.arrays import Floats
 from finskillbench.episode import JsonObject
-from finskillbench_desk.allocate import law_posterior
+from finskillbench_desk.allocate import posterior
 from finskillbench_desk.allocate.laws import EARLIEST, STRUCTURES, Law, chances, draw_law, features, places
-from finskillbench_desk.allocate.prompts import visible_book
-from finskillbench_desk.allocate.rederive import Visible, read_visible
 from finskillbench_desk.allocate.sources import HALVES, AllocationBook
+from finskillbench_desk.allocate.visible import Visible, read_visible, visible_book
 from finskillbench_desk.engines.posterior.model import RatioModel
 from finskillbench_desk.forensic_screen.laws import STRUCTURES as MANAGEMENT
 
 NEGLIGIBLE = 1e-3
 """Weight below which a law is left out."""
-_parts: Any = law_posterior
+_parts: Any = posterior
 """The module with its private parts, which compute the evidence of a stretch of half-years."""
 
 
 def log_evidence(law: Law, found: Floats, seen: Visible, book: AllocationBook) -> float:
     """Return the log density of all residuals under a law."""
     place_of, stay, turn = places(law, book), np.log1p(-law.change), np.log(law.change)
-    known = (law, found, seen.residuals, book, place_of, law_posterior.NODES)
+    known = (law, found, seen.residuals, book, place_of)
     if law.course == "intermittent":
-        size, weight = _parts._quadrature(law, law_posterior.NODES)
+        size, weight = _parts._quadrature(law)
         on = off = np.full((int(place_of.max()) + 1, *size.shape), -np.log(2.0))
         for half in _parts._by_half(*known):
             lit = on + half
@@ -89,7 +88,7 @@ def allocate(
     for (name, law), weight in zip(laws, weights.tolist(), strict=True):
         by_structure[name] += weight
         if weight > NEGLIGIBLE:
-            alpha, doubt = law_posterior.law_effects(law, seen.scores, seen.start, seen.residuals, book)
+            alpha, doubt = posterior.law_effects(law, seen.scores, seen.start, seen.residuals, book)
             mean += weight * alpha
             square += weight * (doubt + np.outer(alpha, alpha))
     return undisclosed_programs.weights_answer(book, mean, square - np.outer(mean, mean)), by_structure

@@ -16,9 +16,8 @@ from finskillbench.arrays import Floats
 from finskillbench.domains.building import BuildContext, BuiltTask
 from finskillbench.domains.tables import EpisodeTable
 from finskillbench.episode import JsonObject, Profile
-from finskillbench_desk.allocate.prompts import visible_book
-from finskillbench_desk.allocate.rederive import read_visible
 from finskillbench_desk.allocate.sources import GROUP_SIZE, GROUPS, AllocationBook
+from finskillbench_desk.allocate.visible import read_visible, visible_book
 from finskillbench_desk.domain import SUBTASKS
 from finskillbench_desk.engines.trading.net_of_costs import optimum
 from finskillbench_desk.market import market

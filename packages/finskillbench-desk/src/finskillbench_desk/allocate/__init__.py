@@ -20,20 +20,18 @@ from finskillbench.domains.examples import Examples
 from finskillbench.domains.interactive import EpisodeBudget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
+from finskillbench_desk.allocate.cases import AllocationCase, draw_allocation_case
 from finskillbench_desk.allocate.examples import exploits, graded_examples
-from finskillbench_desk.allocate.law_cases import AllocationLawWorld, draw_allocation_law_case
-from finskillbench_desk.allocate.law_prompts import LAW_PROMPT, allocation_data_memo
-from finskillbench_desk.allocate.laws import BLOCK, STRUCTURES, law_json
-from finskillbench_desk.allocate.posterior import AllocationWorld
+from finskillbench_desk.allocate.laws import BLOCK, STRUCTURES, family_json, law_json
 from finskillbench_desk.allocate.procedures import PROCEDURES
 from finskillbench_desk.allocate.prompts import (
     CONVENTIONS,
+    LAW_PROMPT,
     PROMPT,
+    allocation_data_memo,
     allocation_memo,
-    book_json,
     certified,
     effect_covariance_json,
-    family_json,
     source_log,
 )
 from finskillbench_desk.allocate.proof import proof
@@ -50,9 +48,9 @@ from finskillbench_desk.allocate.sources import (
     SOURCE_NAMES,
     TIERS,
     TURNOVER,
+    book_json,
     vendor_of,
 )
-from finskillbench_desk.allocate.traps import AllocationCase, draw_allocation_case
 from finskillbench_desk.disclosure import plan
 from finskillbench_desk.market import ListedName
 
@@ -93,26 +91,22 @@ def build(context: BuildContext, objects: tuple[ListedName, ...]) -> Iterator[Bu
     names = [(listed.symbol, listed.industry) for listed in objects]
     dates = context.panels.month_ends
     for number, disclosure, structure, tier in plan(context, EPISODES, STRUCTURES, TIERS):
-        if structure is None:
-            rng = context.generator("desk", NAME, number)
-            case, level = draw_allocation_case(rng, names, tier), tier
-        else:
-            rng = context.generator("desk", NAME, structure, number)
-            case, level = draw_allocation_law_case(rng, names, structure, tier), disclosure
+        rng = context.generator("desk", NAME, *((structure,) if structure else ()), number)
+        case, level = draw_allocation_case(rng, names, structure, tier), disclosure if structure else tier
         as_of = dates[number % len(dates)]
         task_id = f"{SUBTASK.prefix}_{number + 1:02d}_{level}"
         frames = allocation_tables(case)
         task_input = input_of(task_id, case, frames, source_log(rng, case), disclosure)
         prompt = PROMPT if structure is None else LAW_PROMPT
         episode = Episode(task_id, "desk", NAME, as_of, tier, task_input, prompt)
-        yield BuiltTask(episode, label_of(task_id, case), allocation_certificate(case, structure), frames)
+        yield BuiltTask(episode, label_of(task_id, case), allocation_certificate(case), frames)
 
 
 def input_of(
-    task_id: str, case: AllocationCase, frames: dict[str, pl.DataFrame], log: str, disclosure: Disclosure = "full"
+    task_id: str, case: AllocationCase, frames: dict[str, pl.DataFrame], log: str, disclosure: Disclosure
 ) -> AllocateInput:
     named = {name: reference(task_id, name, frame) for name, frame in frames.items()}
-    family, book = case.world.family if isinstance(case.world, AllocationWorld) else None, case.world.book
+    law, book = case.world.law, case.world.book
     stated: AllocateInput = {
         "quarters": QUARTERS,
         "panel": named["panel"],
@@ -121,7 +115,7 @@ def input_of(
         "factor_returns": named["factor_returns"],
         "sources": named["sources"],
         "factor_covariance": {"factors": list(FACTORS), "matrix": book.factor_covariance.tolist()},
-        "family": family_json(family) if family else {},
+        "family": family_json(law),
         "limits": {
             "max_weight": MAX_WEIGHT,
             "industry_band": BAND,
@@ -130,12 +124,12 @@ def input_of(
         },
         "risk_aversion": RISK_AVERSION,
         "documents": {
-            "memo": allocation_memo(family) if family else allocation_data_memo(book, disclosure),
+            "memo": allocation_memo(law) if disclosure == "full" else allocation_data_memo(book, disclosure),
             "notes": log,
         },
         "conventions": dict(CONVENTIONS),
     }
-    if family is None:
+    if disclosure != "full":
         del stated["family"]
     return stated
 
@@ -188,8 +182,8 @@ def verification_of(case: AllocationCase) -> JsonObject:
 
     The law is None if the case discloses it.
     """
-    law = case.world.law if isinstance(case.world, AllocationLawWorld) else None
-    size = {"industry": GROUP_SIZE, "block": BLOCK * GROUP_SIZE}.get(law.place, NAMES) if law else GROUP_SIZE
+    law = case.world.law
+    size = {"industry": GROUP_SIZE, "block": BLOCK * GROUP_SIZE}.get(law.place, NAMES)
     return {
         "book": book_json(case.world.book),
         "effects": case.belief.alpha.tolist(),
@@ -197,7 +191,7 @@ def verification_of(case: AllocationCase) -> JsonObject:
         "textbook_utility": case.textbook,
         "attainable_utility": case.attainable,
         "misread": {name: weights.tolist() for name, weights in case.misread.items()},
-        "law": law_json(law) if law else None,
+        "law": law_json(law) if case.world.structure else None,
     }
 
 
@@ -210,17 +204,13 @@ def _weights(case: AllocationCase) -> dict[str, float]:
     return dict(zip(case.world.book.tickers, case.best.weights.clip(0.0).tolist(), strict=True))
 
 
-def allocation_certificate(case: AllocationCase, structure: str | None) -> JsonObject:
+def allocation_certificate(case: AllocationCase) -> JsonObject:
     """Return the certificate: the optimum's, the numbers of traps and controls, the structure and mistakes' costs."""
     controls = sum(place.control for place in case.pitfalls)
     planted = {"traps": len(case.pitfalls) - controls, "controls": controls}
-    drawn: JsonObject = {}
-    if structure is not None:
-        drawn = {
-            "structure": structure,
-            "costs": {name: 1 - case.share(weights) for name, weights in case.misread.items()},
-        }
-    return {**certificate_of(case.best), "planted": planted, **drawn}
+    structure = {"structure": case.world.structure} if case.world.structure else {}
+    costs = {name: 1 - case.share(weights) for name, weights in case.misread.items()}
+    return {**certificate_of(case.best), "planted": planted, **structure, "costs": costs}
 
 
 def _trivial(fields: JsonObject) -> JsonObject:

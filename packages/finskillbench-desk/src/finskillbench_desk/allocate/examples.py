@@ -10,10 +10,9 @@ import numpy as np
 from finskillbench.arrays import Floats
 from finskillbench.domains.examples import GradedExample, Label
 from finskillbench.episode import JsonObject
-from finskillbench_desk.allocate.prompts import book_from_json, problem_of, visible_book
-from finskillbench_desk.allocate.rederive import read_visible
-from finskillbench_desk.allocate.sources import GROUPS, NAMES, AllocationBook
-from finskillbench_desk.engines.sources import sums_by_group
+from finskillbench_desk.allocate.prompts import problem_of
+from finskillbench_desk.allocate.sources import GROUP_SIZE, GROUPS, NAMES, AllocationBook, book_from_json
+from finskillbench_desk.allocate.visible import read_visible, visible_book
 from finskillbench_desk.engines.trading.net_of_costs import optimum
 
 _PARTS = (0.75, 0.5, 0.25)
@@ -62,8 +61,9 @@ def weighed_by_evidence(task_input: Mapping[str, Any]) -> Floats:
     """Return effects from all sources of an industry, weighed by exp(t^2 / 2), over recent quarters as delivered."""
     seen = read_visible(task_input, repaired=False)
     recent = slice(-1 - _RECENT, -1)
-    sums = sums_by_group(seen.scores[recent], seen.residuals[-_RECENT:], seen.specific, GROUPS)
-    squares, products = (part.sum(axis=0) for part in sums)
+    scaled = (seen.scores[recent] / seen.specific[:, None]).reshape(_RECENT, GROUPS, GROUP_SIZE, -1)
+    target = (seen.residuals[-_RECENT:] / seen.specific).reshape(*scaled.shape[:3], 1)
+    squares, products = (scaled**2).sum(axis=(0, 2)), (scaled * target).sum(axis=(0, 2))
     evidence = products**2 / squares / 2.0
     weights = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)

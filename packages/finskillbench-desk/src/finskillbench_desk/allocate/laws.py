@@ -1,6 +1,7 @@
 """Laws by which sources and returns of a case are connected: where, in what form and for how long sources have effects.
 
-A law is drawn for each case from one of ten structures with wide ranges of parameters. Agents are not given the law.
+A law is drawn for each case from one of ten structures with wide ranges of parameters, and agents are not given it; or
+it has the form of `disclosed_law`, and the memo states it.
 A source's value enters as a feature; the effect of a source in a place is a size times its feature, for every name of
 the place.
 """
@@ -19,6 +20,7 @@ from finskillbench_desk.allocate.sources import (
     ANALYST_MEAN,
     ANALYST_SHARE,
     ANALYSTS,
+    DEVIATION,
     HALVES,
     IS_ANALYST,
     NAMES,
@@ -74,7 +76,7 @@ class Law:
     nothing: float
     strength: float
     change: float
-    spread: float = 0.25
+    spread: float
     either_sign: bool = False
     tail: float = np.inf
     life: float = np.inf
@@ -140,6 +142,24 @@ def draw_law(rng: np.random.Generator, structure: str) -> Law:
         tail=float(rng.choice(ranges.tails)),
         life=np.inf if ranges.life is None else round(float(rng.uniform(*ranges.life)), 1),
     )
+
+
+def disclosed_law(nothing: float, strength: float, change: float) -> Law:
+    """Return the law of a case that discloses it: in an industry at most one source has an effect, by its level."""
+    return Law("industry", "level", False, "renewed", nothing, strength, change, spread=DEVIATION)
+
+
+def family_json(law: Law) -> dict[str, float]:
+    """Return the numbers of a disclosed law that the memo states."""
+    return {
+        "nothing": law.nothing,
+        "analyst_share": ANALYST_SHARE,
+        "signal_mean": law.strength,
+        "signal_deviation": law.spread * law.strength,
+        "analyst_mean": ANALYST_MEAN * law.strength,
+        "analyst_deviation": law.spread * law.strength,
+        "change": law.change,
+    }
 
 
 def law_json(law: Law) -> dict[str, Any]:

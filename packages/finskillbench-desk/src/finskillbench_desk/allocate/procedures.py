@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from math import prod
-from typing import Any
 
 from finskillbench.domains.interactive import Procedure, ProcedureCall
 from finskillbench.episode import JsonObject
@@ -235,15 +234,3 @@ def _optimise(effects: Sequence[JsonObject], repairs: Sequence[JsonObject]) -> P
 
 def _answer(placed: JsonObject) -> JsonObject:
     return {"weights": {name: weight for name, weight in placed["output"]["holdings"].items() if weight > 0}}
-
-
-def run_procedure(procedure: Procedure, serve: Any) -> JsonObject:
-    """Run a procedure, with `serve` answering its tool calls; for tests and benchmarks."""
-    playing = procedure()
-    try:
-        asks = next(playing)
-        while True:
-            asks = playing.send([serve(ask) for ask in asks])
-    except StopIteration as done:
-        answer: JsonObject = done.value
-        return answer

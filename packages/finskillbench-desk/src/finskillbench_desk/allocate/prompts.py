@@ -1,23 +1,28 @@
-"""Texts of a case (memo, log of sources, request) and the score: expected utility net of costs and limit penalties."""
+"""Texts of a case (memo, log of sources, request) and the score: expected utility net of costs and limit penalties.
+
+The memo at `full` states the law. `data` is a dictionary of columns with costs, limits, objective and score.
+`described` adds in words how such markets behave and what to check. The last two have no number, formula or functional
+form of the generator.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
-from typing import Any
 
 import numpy as np
 
 from finskillbench.arrays import Floats
+from finskillbench.domains.building import Disclosure
 from finskillbench.episode import JsonObject, Prompt, Score, Truth
 from finskillbench.scoring.values import as_number, as_object
 from finskillbench.sums import exact_sum
-from finskillbench_desk.allocate.posterior import Family
+from finskillbench_desk.allocate.cases import AllocationCase
+from finskillbench_desk.allocate.laws import BLOCK, Law, family_json
 from finskillbench_desk.allocate.sources import (
     ANALYST_SHARE,
     ANALYSTS,
     BAND,
-    GROUP_SIZE,
+    FACTORS,
     GROUPS,
     IS_ANALYST,
     MAX_WEIGHT,
@@ -31,9 +36,9 @@ from finskillbench_desk.allocate.sources import (
     TURNOVER,
     UNIT_FACTOR,
     AllocationBook,
+    book_from_json,
     vendor_of,
 )
-from finskillbench_desk.allocate.traps import AllocationCase
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem
 from finskillbench_desk.share import share_of_gain
 
@@ -45,46 +50,8 @@ _CONCENTRATED = 0.9
 """Share of a mistake's squared weight change; the names that make it up decide the verdict."""
 
 
-_COLUMNS = {
-    "specific": "specific_volatility",
-    "prior": "equilibrium_return",
-    "current": "current_weight",
-    "benchmark": "benchmark_weight",
-    "linear": "linear_cost",
-    "quadratic": "quadratic_cost",
-}
-"""Columns of the table of names by the book's field."""
-
-
-def book_json(book: AllocationBook) -> dict[str, Any]:
-    """Return the book as lists of numbers, the form in which the truth stores it."""
-    values = {field.name: getattr(book, field.name) for field in fields(book)}
-    return {name: value.tolist() if isinstance(value, np.ndarray) else list(value) for name, value in values.items()}
-
-
-def book_from_json(stated: Mapping[str, Any]) -> AllocationBook:
-    texts = ("tickers", "groups")
-    values: dict[str, Any] = {
-        name: tuple(value) if name in texts else np.array(value, dtype=float) for name, value in stated.items()
-    }
-    return AllocationBook(**values)
-
-
-def visible_book(task_input: Mapping[str, Any]) -> AllocationBook:
-    """Read the book from the tables of a task input."""
-    names, factors = task_input["names"].frame, task_input["factor_covariance"]
-    columns = {name: names[column].to_numpy() for name, column in _COLUMNS.items()}
-    return AllocationBook(
-        tickers=tuple(names["ticker"].to_list()),
-        groups=tuple(dict.fromkeys(names["industry"].to_list())),
-        loadings=names.select(factors["factors"]).to_numpy(),
-        factor_covariance=np.array(factors["matrix"]),
-        **columns,
-    )
-
-
-def effect_covariance_json(doubt: Floats, size: int = GROUP_SIZE) -> list[list[list[float]]]:
-    """Return the covariance of effects as blocks of `size` consecutive names, by default one per industry."""
+def effect_covariance_json(doubt: Floats, size: int) -> list[list[list[float]]]:
+    """Return the covariance of effects as blocks of `size` consecutive names."""
     blocks = [slice(first, first + size) for first in range(0, NAMES, size)]
     return [doubt[block, block].tolist() for block in blocks]
 
@@ -265,24 +232,10 @@ def _phrased(rng: np.random.Generator, kind: str, quarter: int, where: str) -> s
     return phrases[int(rng.integers(len(phrases)))].format(s=where, v=where, q=quarter + 1, p=quarter)
 
 
-def family_json(family: Family) -> dict[str, float]:
-    """Return the numbers of the family that the memo states."""
-    signal, analyst = int(np.flatnonzero(~IS_ANALYST)[0]), int(np.flatnonzero(IS_ANALYST)[0])
-    return {
-        "nothing": family.nothing,
-        "analyst_share": ANALYST_SHARE,
-        "signal_mean": float(family.mean[signal]),
-        "signal_deviation": float(family.deviation[signal]),
-        "analyst_mean": float(family.mean[analyst]),
-        "analyst_deviation": float(family.deviation[analyst]),
-        "change": family.change,
-    }
-
-
-def allocation_memo(family: Family) -> str:
-    """Write the memo: the family of worlds, the rules for the data, and the utility of a decision."""
-    signal, analyst = int(np.flatnonzero(~IS_ANALYST)[0]), int(np.flatnonzero(IS_ANALYST)[0])
-    spread, of_signal, of_analyst = family.deviation[signal], family.mean[signal], family.mean[analyst]
+def allocation_memo(law: Law) -> str:
+    """Write the memo of a disclosed law: the family of worlds, the rules for the data, the utility of a decision."""
+    family = family_json(law)
+    of_signal, of_analyst, spread = (family[name] for name in ("signal_mean", "analyst_mean", "signal_deviation"))
     return f"""MEMO: HOW SOURCES ARE EVALUATED AND WEIGHTS ARE CHOSEN
 
 1. Returns. The return of a name in a quarter is the sum of three parts: its loadings (table names) times the factor \
@@ -293,7 +246,7 @@ the factors give the mean equilibrium_return and the covariance loadings * facto
 each name, the square of specific_volatility; effects of sources are added to both.
 
 2. Effects. There are {SOURCES} sources: {SIGNALS} signals of vendors and {ANALYSTS} analysts. In each of the \
-{GROUPS} industries, independently of the others, with probability {family.nothing:.0%} no source has any effect. \
+{GROUPS} industries, independently of the others, with probability {law.nothing:.0%} no source has any effect. \
 Otherwise exactly one has: an analyst with probability {ANALYST_SHARE:.0%} (each equally likely), else a signal \
 (each equally likely). The effect is a return per quarter of size x score for every name of the industry, where the \
 score is the source's value divided by its scale. Sources are delivered so that the favourable names have the \
@@ -302,7 +255,7 @@ the size is normal with mean {of_signal:.4f}, for an analyst with mean {of_analy
 deviation {spread:.4f}. A source may have an effect in one industry and none in the others.
 
 3. Regimes. Section 2 describes one regime. At the start of every half-year (quarters 1, 3, 5 and so on) after the \
-first, a new regime begins in an industry with probability {family.change:.0%}, independently of the past and of other \
+first, a new regime begins in an industry with probability {law.change:.0%}, independently of the past and of other \
 industries. A new regime draws everything in 2 again: whether a source has an effect, which one, and its size. \
 The regime of quarter {QUARTERS} continues in the coming quarter {QUARTERS + 1}. A source drawn in a regime that began \
 before its valid record has its effect from the first quarter of that record.
@@ -333,6 +286,91 @@ with six decimals.
 """
 
 
+_DATA = """\
+# Memo: the book and its data
+
+The book holds {names} names in {industries} industries. Choose its weights for the coming quarter (quarter {coming}).
+
+## Tables
+- `panel`: one row per quarter (1 to {quarters}) and name: quarter, ticker, industry, return_bp (simple return of the
+  quarter in basis points), and a column for each of {sources} sources: {signals} signals of vendors (S001, S002, ...)
+  and {analysts} analysts (A01, A02, ...). Values in rows of quarter t were known before quarter t began.
+- `today`: the values of the sources for the coming quarter.
+- `names`: ticker, industry, loadings on the five factors {factors}, specific_volatility (standard deviation per quarter
+  of the part of a return that factors do not explain), equilibrium_return (expected return of the coming quarter if no
+  source is worth anything), current_weight, benchmark_weight, linear_cost, quadratic_cost. A company's size is its
+  benchmark_weight. Industries count as related in these groups: {groups}.
+- `factor_returns`: returns of the five factors, by quarter. Loadings times factor returns is the part of a return that
+  factors explain. The column size is a loading, not the size of a company.
+- `factor_covariance`: covariance of factor returns in a quarter.
+- `sources`: source, kind, vendor, since (the quarter in which the vendor was launched or the analyst started; 1 if
+  before the record), scale (a value divided by its scale has a standard deviation of about 1; some analysts use large
+  numbers).
+
+## How to read the data
+- Values from before since were filled in afterwards by people who knew the returns, or belong to a predecessor. They
+  are void, and the source had no effect then. The log (documents.notes) states exceptions; there the record is valid
+  from quarter 1. Where the log and a table differ, the log is right.
+- Deliveries have errors: a unit that changes, a scale that was reversed without restating the history, values that were
+  not delivered. An effect belongs to the values as they should have been.
+- A source was not delivered for the coming quarter if today repeats its values of quarter {quarters} for every name. It
+  then has no effect in the coming quarter, alone or together with another, but its history counts.
+
+## Objective
+The greatest expected utility: {utility}. risk_aversion is {aversion:g}. Without sources, V is
+loadings * factor_covariance * loadings' + diag(specific_volatility^2).
+
+## Limits
+Fully invested, no short positions, no name above {cap:.1%}, every industry within {band:.0%} of its benchmark weight
+(and not below 0), one-way turnover at most {turnover:.0%}. A breach is charged {penalty:g} of utility for each unit of
+NAV. Give weights with six decimals.
+
+## Score
+The score is the expected utility of the book given all that the data show; realised returns do not count. 0 is the
+better of the current book and the best book that ignores all sources. 1 is the book of an investor who knows the law by
+which sources and returns are connected in this market (not its present state) and has seen the same data. A book that
+trades on sources without worth earns less than 0, which counts as 0.
+"""
+
+_DESCRIBED = """
+## What is known of such markets
+Most sources are worth nothing, and some are other sources with noise. What a source knows need not lie in its level: it
+may lie in its change, its order, its direction alone or its extremes, and sometimes two series of one vendor say
+something only together. A source may work in one industry, in a few related ones, among companies of one size, or
+everywhere; usually one or very few work in one place at the same time. What works today need not have worked always:
+effects begin and end, in one place or in all at once, fade after they become known, or come and go. Effects that are
+alive at one time are of one order of size, because larger ones are traded away; in some markets high values are good by
+convention, in others a source may point the wrong way for as long as it works. Large surprises are more frequent in
+some markets than in others.
+
+Check, before you trust an effect: how many you have looked at; whether it is there in the part of the record that
+matters now; whether it is a copy of another; whether the values were delivered as they should be; how much its estimate
+must be shrunk; and what is left after costs.
+"""
+
+
+def allocation_data_memo(book: AllocationBook, disclosure: Disclosure) -> str:
+    """Write the memo of a case; the law is not used."""
+    text = _DATA.format(
+        names=len(book.tickers),
+        industries=len(book.groups),
+        coming=QUARTERS + 1,
+        quarters=QUARTERS,
+        sources=SOURCES,
+        signals=SIGNALS,
+        analysts=ANALYSTS,
+        groups="; ".join(", ".join(book.groups[place : place + BLOCK]) for place in range(0, len(book.groups), BLOCK)),
+        factors=", ".join(FACTORS),
+        utility=UTILITY,
+        aversion=RISK_AVERSION,
+        cap=MAX_WEIGHT,
+        band=BAND,
+        turnover=TURNOVER,
+        penalty=PENALTY,
+    )
+    return text + (_DESCRIBED if disclosure == "described" else "")
+
+
 PROMPT = Prompt(
     "You run a book of 120 names in twelve industries. The memo (documents.memo) states how returns arise, what is "
     "known of sources in general, and how a book is valued; documents.notes is the log of the sources. "
@@ -345,3 +383,17 @@ PROMPT = Prompt(
     "(realised returns do not count): 0 is the better of the current book and the best book that ignores all sources, "
     "1 the best attainable. An answer with a ticker outside the universe, or without numbers, earns 0.",
 )
+"""Request of a case whose law is disclosed."""
+LAW_PROMPT = Prompt(
+    "You run a book of 120 names in twelve industries. The memo (documents.memo) explains the data, the limits and how "
+    "a book is valued; documents.notes is the log of the sources. "
+    f"The table panel holds {QUARTERS} quarters of the values of {SOURCES} sources for each name and of each name's "
+    "returns; today holds their current values. How sources and returns are connected in this market is not stated. "
+    "Choose the weights of the book for the coming quarter.",
+    "Submit a JSON object with weights: ticker to new weight, fractions of NAV with six decimals, summing to 1; a name "
+    "left out weighs 0. The score is the book's expected utility given all that the data show (realised returns do not "
+    "count): 0 is the better of the current book and the best book that ignores all sources, 1 that of an investor who "
+    "knows the law of this market and has seen the data. An answer with a ticker outside the universe, or without "
+    "numbers, earns 0.",
+)
+"""Request of a case whose law is not disclosed."""

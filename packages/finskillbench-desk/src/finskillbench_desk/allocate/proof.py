@@ -12,17 +12,11 @@ from finskillbench.domains.examples import Label
 from finskillbench.engines.optimisation.certificate import prove_optimal
 from finskillbench.engines.optimisation.certified import ACCEPTED_GAP, ACCEPTED_VIOLATION
 from finskillbench.findings import Findings
-from finskillbench_desk.allocate import rederive
-from finskillbench_desk.allocate.law_rederive import Seen, rederive_law
-from finskillbench_desk.allocate.laws import follows, law_from_json
-from finskillbench_desk.allocate.prompts import (
-    book_from_json,
-    book_json,
-    effect_covariance_from_json,
-    problem_of,
-    visible_book,
-)
-from finskillbench_desk.allocate.sources import GROUP_SIZE, LEAST_COST, NAMES, PENALTY, AllocationBook
+from finskillbench_desk.allocate.laws import Law, disclosed_law, family_json, follows, law_from_json
+from finskillbench_desk.allocate.prompts import effect_covariance_from_json, problem_of
+from finskillbench_desk.allocate.rederive import rederive_effects
+from finskillbench_desk.allocate.sources import GROUP_SIZE, LEAST_COST, NAMES, PENALTY, book_from_json, book_json
+from finskillbench_desk.allocate.visible import read_visible, visible_book
 from finskillbench_desk.engines.trading.net_of_costs import (
     TradingProblem,
     formulate_trades,
@@ -46,7 +40,7 @@ def proof(label: Label[Any], findings: Findings) -> None:
     industries = label.task_input["names"]["industry"] == np.repeat(book.groups, GROUP_SIZE).tolist()
     same = industries and book_json(visible_book(label.task_input)) == known["book"]
     expect(same, "the truth's book differs from the tables")
-    _prove_effects(label, book, findings, expect)
+    _prove_effects(label, findings, expect)
     problem = problem_of(known)
     attainable, textbook = known["attainable_utility"], known["textbook_utility"]
     formulation, stored = formulate_trades(problem), label.certificate
@@ -88,30 +82,33 @@ def proof(label: Label[Any], findings: Findings) -> None:
     )
 
 
-def _prove_effects(
-    label: Label[Any], book: AllocationBook, findings: Findings, expect: Callable[[object, str], None]
-) -> None:
-    """Compare the stored effects with those rederived from the visible data, under the stored law if there is one."""
-    known = label.truth.verification
-    fits = (known["law"] is None) == ("family" in label.task_input)
-    expect(fits, "the truth needs a law exactly if no family is disclosed")
-    if not fits:
+def _prove_effects(label: Label[Any], findings: Findings, expect: Callable[[object, str], None]) -> None:
+    """Compare the stored effects with those rederived from the visible data under the law."""
+    known, law = label.truth.verification, _law_of(label, expect)
+    if law is None:
         return
-    if known["law"] is not None:
-        law, seen = law_from_json(known["law"]), rederive.read_visible(label.task_input)
-        structure = label.certificate.get("structure")
-        if structure is not None and not follows(law, structure):
-            expect(False, f"the law is none of {structure}")
-            return
-        visible = Seen(seen.scores, seen.start, seen.residuals, seen.specific, book.group_of, book.benchmark)
-        effects, doubt = rederive_law(law, visible)
-    else:
-        effects, doubt = rederive.rederive_effects(label.task_input)
+    effects, doubt = rederive_effects(law, read_visible(label.task_input))
     apart = float(np.abs(effects - np.array(known["effects"])).max())
     findings.widest("effect_difference", apart)
     expect(apart <= AGREEMENT, f"an expected effect differs by {apart:.1e} from its rederivation")
     apart = float(np.abs(doubt - effect_covariance_from_json(known["effect_covariance"])).max())
     expect(apart <= AGREEMENT, f"a covariance of effects differs by {apart:.1e} from its rederivation")
+
+
+def _law_of(label: Label[Any], expect: Callable[[object, str], None]) -> Law | None:
+    """Return the law that the input discloses or the truth stores; None if it does not fit its form."""
+    stored, family = label.truth.verification["law"], label.task_input.get("family")
+    if (stored is None) == (family is None):
+        expect(False, "the truth needs a law exactly if no family is disclosed")
+        return None
+    if family is not None:
+        law = disclosed_law(family["nothing"], family["signal_mean"], family["change"])
+        fits, message = family_json(law) == family, "the numbers of the field family are not those of a disclosed law"
+    else:
+        law, structure = law_from_json(stored), label.certificate.get("structure")
+        fits, message = structure is None or follows(law, structure), f"the law is none of {structure}"
+    expect(fits, message)
+    return law if fits else None
 
 
 def attempts(problem: TradingProblem, best: Floats, count: int = _ATTEMPTS, seed: int = 0) -> list[Floats]:

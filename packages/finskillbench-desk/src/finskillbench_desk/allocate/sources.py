@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ TIERS = {
 ANALYST_SHARE = 0.4
 """Probability that an effect is an analyst's."""
 ANALYST_MEAN, DEVIATION = 0.9, 0.25
-"""Mean of an analyst's effect and standard deviation of any effect, in units of the tier's strength.
+"""Mean of an analyst's effect, and standard deviation of any effect if the law is disclosed, in units of its strength.
 
 With freely varying sizes, a few effects have t-values of 6 to 13 and decide the score.
 """
@@ -66,10 +67,10 @@ BAND = 0.03
 TURNOVER = 0.30
 PENALTY = 0.2
 """Utility charged for each unit of NAV by which a limit is broken."""
-LEAST_GAIN = 0.001
+LEAST_GAIN = 0.0012
 """Least attainable gain over the textbook answer of a case."""
-FIRST_COST, PLANTED_COST = 0.3, 0.15
-"""Least cost of a mistake when planted, as a share of the attainable gain: first pitfall, further ones."""
+FIRST_COST = 0.3
+"""Least cost of the first planted mistake, as a share of the attainable gain."""
 LEAST_COST = 0.10
 """Least cost of each single mistake in a finished case, as a share of the attainable gain."""
 
@@ -123,6 +124,20 @@ class AllocationBook:
         )
 
 
+def book_json(book: AllocationBook) -> dict[str, Any]:
+    """Return the book as lists of numbers, the form in which the truth stores it."""
+    values = {field.name: getattr(book, field.name) for field in fields(book)}
+    return {name: value.tolist() if isinstance(value, np.ndarray) else list(value) for name, value in values.items()}
+
+
+def book_from_json(stated: Mapping[str, Any]) -> AllocationBook:
+    texts = ("tickers", "groups")
+    values: dict[str, Any] = {
+        name: tuple(value) if name in texts else np.array(value, dtype=float) for name, value in stated.items()
+    }
+    return AllocationBook(**values)
+
+
 def draw_book(rng: np.random.Generator, names: Sequence[tuple[str, str]]) -> AllocationBook:
     k = len(FACTORS)
     common = np.repeat(rng.normal(0.0, 0.4, (GROUPS, k - 1)), GROUP_SIZE, axis=0)
@@ -156,6 +171,11 @@ def _weights(sizes: Floats, cap: float) -> Floats:
     return weights.round(6)
 
 
+def draw_factor_returns(rng: np.random.Generator, book: AllocationBook) -> Floats:
+    factors: Floats = rng.multivariate_normal(PREMIA, book.factor_covariance, QUARTERS).round(5)
+    return factors
+
+
 _VENDOR_NAMES = (
     "Aldgate", "Birch", "Calder", "Dunmore", "Elster", "Fathom", "Gorse", "Harrow", "Inver", "Juniper",
     "Kestrel", "Lorne", "Meridian", "Nadir", "Orrin", "Paxton", "Quill", "Rowan", "Selkirk", "Tamar",
@@ -181,20 +201,28 @@ class Sources:
     """Delivered values of all sources.
 
     `values` (T + 1, n, C) are integers, the last row for the coming quarter; `scale` (C,) turns them into scores.
-    `start`
-    (C,) is the first valid quarter, `since` (C,) the launch as tabulated, `parent` (C,) the original or the source
-    itself.
+    `start` (C,) is the first valid quarter, `since` (C,) the launch as tabulated.
     """
 
     values: Integers = field(repr=False)
     scale: Integers
     start: Integers
     since: Integers
-    parent: Integers
 
-    def cluster(self, source: int) -> Integers:
-        """Return a source with all its copies, or its original and their copies."""
-        return np.flatnonzero(self.parent == self.parent[source])
+
+@dataclass(frozen=True)
+class VisibleWorld:
+    """Visible data of a case: `factor_returns` (T, k) to five decimals and `returns` (T, n) in basis points."""
+
+    book: AllocationBook
+    sources: Sources
+    factor_returns: Floats = field(repr=False)
+    returns: Integers = field(repr=False)
+
+    @property
+    def residuals(self) -> Floats:
+        """(T, n) returns less what the published factors explain."""
+        return self.returns * RETURN_UNIT - self.factor_returns @ self.book.loadings.T
 
 
 def vendor_of(source: int) -> str:
@@ -209,14 +237,12 @@ def draw_sources(rng: np.random.Generator, copies: int) -> Sources:
     """Draw autocorrelated scores, some of them noisy copies of others, each in a separate scale."""
     persistence = rng.uniform(0.2, 0.8, SOURCES)
     scores = _drifting(rng, persistence)
-    parent = np.arange(SOURCES)
     order = rng.permutation(SOURCES)
     copied = order[~IS_ANALYST[order]][:copies]
     originals = order[~np.isin(order, copied)][: copies // 4]
     for place, column in enumerate(copied):
         original = originals[place % len(originals)]
         likeness = rng.uniform(0.85, 0.97)
-        parent[column] = original
         scores[:, :, column] *= np.sqrt(1.0 - likeness**2)
         scores[:, :, column] += likeness * scores[:, :, original]
     step = rng.integers(200, 600, SOURCES)
@@ -232,7 +258,7 @@ def draw_sources(rng: np.random.Generator, copies: int) -> Sources:
     for place, column in enumerate(rng.choice(np.flatnonzero(IS_ANALYST), _LATE_ANALYSTS, replace=False)):
         since[column] = rng.integers(*LATE)
         start[column] = since[column] * (place < _VOID)
-    return Sources(values, scale, start, since, parent)
+    return Sources(values, scale, start, since)
 
 
 def _drifting(rng: np.random.Generator, persistence: Floats) -> Floats:

@@ -12,16 +12,13 @@ import orjson
 
 from finskillbench.domains.building import Disclosure
 from finskillbench.domains.examples import Label
-from finskillbench.domains.interactive import ProcedureCall
+from finskillbench.domains.interactive import Procedure, ProcedureCall
 from finskillbench.domains.tables import EpisodeTable, dump
 from finskillbench.episode import Episode, Profile, Score, Truth
 from finskillbench_desk.allocate import SUBTASK, allocation_certificate, allocation_tables, input_of, label_of
-from finskillbench_desk.allocate.law_cases import draw_allocation_law_case
-from finskillbench_desk.allocate.law_prompts import LAW_PROMPT
-from finskillbench_desk.allocate.procedures import run_procedure
-from finskillbench_desk.allocate.prompts import PROMPT, source_log
+from finskillbench_desk.allocate.cases import AllocationCase, draw_allocation_case
+from finskillbench_desk.allocate.prompts import LAW_PROMPT, PROMPT, source_log
 from finskillbench_desk.allocate.sources import TIERS
-from finskillbench_desk.allocate.traps import AllocationCase, draw_allocation_case
 from finskillbench_desk.domain import SKILLS
 from finskillbench_desk.market import INDUSTRIES
 
@@ -64,6 +61,17 @@ class Played:
         return {"weights": dict(zip(self.case.world.book.tickers, map(float, vector), strict=True))}
 
 
+def run_procedure(procedure: Procedure, serve: Any) -> Any:
+    """Run a procedure, with `serve` answering its tool calls."""
+    playing = procedure()
+    try:
+        requests = next(playing)
+        while True:
+            requests = playing.send([serve(request) for request in requests])
+    except StopIteration as done:
+        return done.value
+
+
 @cache
 def script(path: str) -> Any:
     """The `main` of a script of the package for trading."""
@@ -77,7 +85,7 @@ def script(path: str) -> Any:
 def played(number: int, tier: str = "", seed: int = 5) -> Played:
     """Case `number` of a seed, its tier by turns unless it is named."""
     rng = np.random.default_rng([seed, number])
-    return _played(rng, draw_allocation_case(rng, NAMES, tier or list(TIERS)[number % len(TIERS)]), "full")
+    return _played(rng, draw_allocation_case(rng, NAMES, None, tier or list(TIERS)[number % len(TIERS)]), "full")
 
 
 def played_law(structure: str = "market_change_break", disclosure: Disclosure = "described") -> Played:
@@ -88,24 +96,22 @@ def played_law(structure: str = "market_change_break", disclosure: Disclosure = 
 @cache
 def _played_law(structure: str, disclosure: Disclosure) -> Played:
     case = _law_case(structure)
-    return _played(np.random.default_rng(0), case, disclosure, structure)
+    return _played(np.random.default_rng(0), case, disclosure)
 
 
 @cache
 def _law_case(structure: str) -> AllocationCase:
-    return draw_allocation_law_case(np.random.default_rng([7, len(structure)]), NAMES, structure, "medium")
+    return draw_allocation_case(np.random.default_rng([7, len(structure)]), NAMES, structure, "medium")
 
 
-def _played(
-    rng: np.random.Generator, case: AllocationCase, disclosure: Disclosure, structure: str | None = None
-) -> Played:
+def _played(rng: np.random.Generator, case: AllocationCase, disclosure: Disclosure) -> Played:
     frames = allocation_tables(case)
     given = input_of(TASK, case, frames, source_log(rng, case), disclosure)
     data: dict[str, Any] = {**given, **{name: EpisodeTable(frame) for name, frame in frames.items()}}
     truth = label_of(TASK, case)
     stored = orjson.loads(orjson.dumps([truth.expected_output, SUBTASK.verification.for_label(truth.verification)]))
     truth = Truth(TASK, SUBTASK.name, *stored, proof=truth.proof)
-    prompt = PROMPT if structure is None else LAW_PROMPT
+    prompt = PROMPT if disclosure == "full" else LAW_PROMPT
     episode = Episode(TASK, "desk", SUBTASK.name, date(2025, 1, 31), "easy", given, prompt)
-    certificate = orjson.loads(orjson.dumps(allocation_certificate(case, structure)))
+    certificate = orjson.loads(orjson.dumps(allocation_certificate(case)))
     return Played(case, data, truth, Label(episode, data, truth, certificate))

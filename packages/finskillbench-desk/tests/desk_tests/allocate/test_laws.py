@@ -6,47 +6,51 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from desk_tests.allocate.cases import NAMES
+from desk_tests.allocate.cases import NAMES, played
+from desk_tests.oracles.allocation import Desk
 from tests.sampling import thorough
 
 from finskillbench.arrays import Floats
-from finskillbench_desk.allocate.law_posterior import Effects, law_effects
-from finskillbench_desk.allocate.law_rederive import Seen, rederive_law
 from finskillbench_desk.allocate.laws import (
     PER_HALF,
     STRUCTURES,
     Law,
     candidates,
+    disclosed_law,
     draw_effects,
     draw_law,
     draw_residuals,
     features,
     places,
 )
-from finskillbench_desk.allocate.posterior import draw_world
-from finskillbench_desk.allocate.sources import QUARTERS, TIERS, Sources, draw_book, draw_sources
-from finskillbench_desk.allocate.traps import Study
+from finskillbench_desk.allocate.posterior import Effects, law_effects
+from finskillbench_desk.allocate.rederive import rederive_effects
+from finskillbench_desk.allocate.sources import QUARTERS, Sources, draw_book, draw_sources
+from finskillbench_desk.allocate.visible import Visible
 
 QUICK = ("market_change_break", "market_gate_fading")
+DISCLOSED = disclosed_law(0.08, 0.024, 0.14)
+LAWS = ("disclosed", *STRUCTURES)
 
 
-def drawn(structure: str, number: int) -> tuple[Law, Floats, Effects, Seen]:
+def drawn(structure: str, number: int) -> tuple[Law, Floats, Effects, Visible]:
     """Law, true effects (T + 1, n), posterior and visible data of a drawn world."""
     rng = np.random.default_rng([3, number])
-    law, book, sources = draw_law(rng, structure), draw_book(rng, NAMES), draw_sources(rng, 50)
+    law = DISCLOSED if structure == "disclosed" else draw_law(rng, structure)
+    book, sources = draw_book(rng, NAMES), draw_sources(rng, 50)
     scores = sources.values / sources.scale
     effects = draw_effects(rng, law, book, features(law, scores, sources.start))
     residuals = draw_residuals(rng, law, book.specific) + effects[:-1]
-    seen = Seen(scores, sources.start, residuals, book.specific, book.group_of, book.benchmark)
+    seen = Visible(scores, sources.start, residuals, book.specific, book.group_of, book.benchmark)
     return law, effects, law_effects(law, scores, sources.start, residuals, book), seen
 
 
 @pytest.mark.parametrize(
-    "structure", [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in STRUCTURES]
+    "structure", [each if each in QUICK else pytest.param(each, marks=pytest.mark.slow) for each in LAWS]
 )
 def test_two_derivations_of_the_posterior_agree(structure: str) -> None:
     law, _, found, seen = drawn(structure, 0)
-    alpha, doubt = rederive_law(law, seen)
+    alpha, doubt = rederive_effects(law, seen)
     assert np.abs(found.alpha - alpha).max() < 1e-9
     assert np.abs(found.doubt - doubt).max() < 1e-9
 
@@ -56,25 +60,23 @@ def test_two_derivations_agree_where_every_date_of_a_break_is_possible() -> None
     weak, book = replace(law, strength=0.003), draw_book(np.random.default_rng(0), NAMES)
     book = replace(book, specific=seen.specific, benchmark=seen.benchmark)
     found = law_effects(weak, seen.scores, seen.start, seen.residuals, book)
-    alpha, doubt = rederive_law(weak, seen)
+    alpha, doubt = rederive_effects(weak, seen)
     assert np.abs(found.alpha - alpha).max() < 1e-9
     assert np.abs(found.doubt - doubt).max() < 1e-9
 
 
 def test_the_posterior_of_the_disclosed_law_has_a_closed_form() -> None:
-    tier = TIERS["medium"]
-    world = draw_world(np.random.default_rng(3), NAMES, tier)
-    law = Law("industry", "level", False, "renewed", tier.nothing, tier.strength, tier.change)
-    scores = world.sources.values / world.sources.scale
-    found = law_effects(law, scores, world.sources.start, world.residuals, world.book)
-    closed = Study.of(world).belief()
-    assert np.abs(found.alpha - closed.alpha).max() < 1e-12
-    assert np.abs(found.doubt - closed.doubt).max() < 1e-12
+    one, oracle = played(0), Desk(played(0).data)
+    for place in range(12):
+        names = np.arange(10 * place, 10 * place + 10)
+        mean, covariance = oracle.industry(names)
+        assert np.abs(one.case.belief.alpha[names] - mean).max() < 1e-11
+        assert np.abs(one.case.belief.doubt[np.ix_(names, names)] - covariance).max() < 1e-11
 
 
 @thorough
 @pytest.mark.slow
-@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize("structure", LAWS)
 def test_the_posterior_is_calibrated(structure: str) -> None:
     """The squared error of the effects is their variance, over drawn worlds."""
     errors, variances = [], []

@@ -10,8 +10,10 @@ import pytest
 from desk_tests.allocate.cases import played
 
 from finskillbench.findings import Findings
-from finskillbench_desk.allocate import rederive
-from finskillbench_desk.allocate.proof import proof
+from finskillbench_desk.allocate.laws import disclosed_law, law_json
+from finskillbench_desk.allocate.proof import AGREEMENT, proof
+from finskillbench_desk.allocate.rederive import rederive_effects
+from finskillbench_desk.allocate.visible import read_visible
 
 
 def failures(**changed: Any) -> list[str]:
@@ -23,10 +25,12 @@ def failures(**changed: Any) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(6))
 def test_the_posterior_is_found_again_from_what_an_agent_sees(number: int) -> None:
-    one = played(number)
-    effects, doubt = rederive.rederive_effects(one.data)
-    assert np.abs(effects - one.case.belief.alpha).max() < 1e-12
-    assert np.abs(doubt - one.case.belief.doubt).max() < 1e-12
+    one, family = played(number), played(number).data["family"]
+    law = disclosed_law(family["nothing"], family["signal_mean"], family["change"])
+    assert law == one.case.world.law
+    effects, doubt = rederive_effects(law, read_visible(one.data))
+    assert np.abs(effects - one.case.belief.alpha).max() < AGREEMENT
+    assert np.abs(doubt - one.case.belief.doubt).max() < AGREEMENT
 
 
 def test_a_label_as_built_is_proved() -> None:
@@ -50,6 +54,20 @@ def test_a_planted_defect_fails_the_proof(name: str) -> None:
     known = deepcopy(dict(truth.verification))
     plant(known)
     assert any(told in failure for failure in failures(truth=replace(truth, verification=known)))
+
+
+@pytest.mark.parametrize("name", ["change", "analyst_share", "signal_deviation"])
+def test_a_family_that_is_not_of_the_disclosed_form_or_of_the_case_fails_the_proof(name: str) -> None:
+    data = played(0).data
+    stated = failures(task_input={**data, "family": {**data["family"], name: data["family"][name] + 1e-4}})
+    assert any("not those of a disclosed law" in failure or "an expected effect" in failure for failure in stated)
+
+
+def test_a_disclosed_law_is_not_stored() -> None:
+    truth = played(0).truth
+    assert truth.verification["law"] is None
+    known = {**truth.verification, "law": law_json(played(0).case.world.law)}
+    assert any("needs a law" in failure for failure in failures(truth=replace(truth, verification=known)))
 
 
 def test_a_trap_that_costs_nothing_fails_the_proof() -> None:

@@ -1,23 +1,11 @@
-"""Evidence of sources: sums by definition, and a closed form against integration over the coefficient."""
+"""Evidence of sources: a closed form against integration over the coefficient."""
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from finskillbench_desk.engines.sources import evidence, sums_by_group
-
-
-def test_sums_are_those_of_the_definition() -> None:
-    rng = np.random.default_rng(1)
-    values, residuals, specific = rng.normal(size=(3, 4, 2)), rng.normal(size=(3, 4)), np.array([1.0, 2.0, 0.5, 4.0])
-    found = sums_by_group(values, residuals, specific, 2)
-    for t, group, candidate in np.ndindex(3, 2, 2):
-        names = [2 * group, 2 * group + 1]
-        squares = sum(values[t, i, candidate] ** 2 / specific[i] ** 2 for i in names)
-        products = sum(values[t, i, candidate] * residuals[t, i] / specific[i] ** 2 for i in names)
-        assert found.squares[t, group, candidate] == pytest.approx(squares)
-        assert found.products[t, group, candidate] == pytest.approx(products)
+from finskillbench_desk.engines.sources import evidence
 
 
 @pytest.mark.slow
