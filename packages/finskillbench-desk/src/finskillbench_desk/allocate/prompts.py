@@ -150,18 +150,18 @@ CONVENTIONS: Mapping[str, str] = {
 
 _NOTES: Mapping[str, Sequence[str]] = {
     "reversed": (
-        "{s}: its scale was reversed at quarter {q}. Up to quarter {p} low values were the favourable ones; "
+        "{s}: its scale was reversed at quarter {q}. Up to quarter {p} it ran the other way; "
         "the history was left as it had been delivered.",
-        "Quarter {q}: {s} now gives the best name the highest value. Until quarter {p} the best name had the lowest, "
-        "and the old values have not been restated.",
+        "Quarter {q}: {s} now gives its first choice the highest value. Until quarter {p} its first choice had the "
+        "lowest, and the old values have not been restated.",
         "From quarter {q} on {s} has the opposite sign. Values up to quarter {p} are on file as they were first sent, "
         "with the old sign.",
     ),
     "control_reversed": (
         "{s}: its scale was reversed at quarter {q}, and the whole history was restated on the new scale; the column "
         "has one scale throughout.",
-        "Quarter {q}: {s} now gives the best name the highest value. All earlier quarters were sent again, restated on "
-        "the new scale, and these values are on file.",
+        "Quarter {q}: {s} now gives its first choice the highest value. All earlier quarters were sent again, restated "
+        "on the new scale, and these values are on file.",
         "From quarter {q} on {s} has the opposite sign; what is on file for earlier quarters was restated to match.",
     ),
     "control_backfill": (

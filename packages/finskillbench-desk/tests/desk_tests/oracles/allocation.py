@@ -29,7 +29,7 @@ SENTENCES_THAT_VOUCH = (
 SENTENCES_THAT_TURN = (
     r"From quarter (?P<at>\d+) on (?P<who>\w+) has the opposite sign\. Values up to",
     r"- (?P<who>\w+): its scale was reversed at quarter (?P<at>\d+)\. Up to",
-    r"- Quarter (?P<at>\d+): (?P<who>\w+) now gives the best name the highest value\. Until",
+    r"- Quarter (?P<at>\d+): (?P<who>\w+) now gives its first choice the highest value\. Until",
 )
 UNIT = 10.0
 

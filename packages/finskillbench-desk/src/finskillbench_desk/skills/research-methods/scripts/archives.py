@@ -179,6 +179,18 @@ def _parts(
     return logs - np.log(len(signs)), (y + signs * m / d**2) * width * signs, width
 
 
+def _directions(usual: Floats, labels: Floats, kinds: int, both: bool) -> Floats:
+    """Return the mean (K, R) of the cases of each label; with `both`, their leading direction."""
+    mean = np.zeros((kinds, usual.shape[1]))
+    for k in range(kinds):
+        members = usual[labels == k + 1]
+        if len(members) and both:
+            mean[k] = np.linalg.svd(members, full_matrices=False)[2][0] * np.sqrt((members**2).sum(1).mean())
+        elif len(members):
+            mean[k] = members.mean(0)
+    return mean
+
+
 def fit_traces(
     x: Floats,
     y: Floats,
@@ -209,14 +221,7 @@ def fit_traces(
     first[np.arange(count) % (kinds + 1) > 0] *= 10
     first[:: kinds + 1] *= 100
     usual = y.sum(1) / np.maximum(x.sum(1), 1e-9)  # (N, R), where the iteration begins
-    mean = np.zeros((kinds, series))
-    for k in range(kinds):
-        members = usual[labels == k + 1]
-        if len(members) and both:
-            mean[k] = np.linalg.svd(members, full_matrices=False)[2][0] * np.sqrt((members**2).sum(1).mean())
-        elif len(members):
-            mean[k] = members.mean(0)
-    mean = mean if start is None else start
+    mean = _directions(usual, labels, kinds, both) if start is None else start
     deviation = np.full_like(mean, 0.4 if sizes == "common" else max(float(np.abs(mean).mean()), 0.1))
     mix, states = first / first.sum(1, keepdims=True), np.zeros((len(x), kinds + 1))
     moved, starts = np.full(mean.shape, 1 / series), np.full(x.shape[1], 1 / x.shape[1])
