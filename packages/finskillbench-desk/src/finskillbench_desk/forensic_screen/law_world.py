@@ -68,6 +68,8 @@ def draw_law_world(rng: np.random.Generator, structure: str, tier: str, quarters
     """Draw worlds of a structure until one has enough attainable gain; raise ValueError if none has."""
     for _ in range(_WORLDS):
         world = _drawn(rng, structure, tier, quarters)
+        if world is None:
+            continue
         p = world.posterior.sum(axis=1)
         kinds = world.posterior.max(axis=1).sum() - world.posterior.sum(axis=0).max()
         if log_score(p, p) - log_score(np.full_like(p, p.mean()), p) >= _LEAST_GAIN and kinds >= _LEAST_KINDS:
@@ -75,7 +77,8 @@ def draw_law_world(rng: np.random.Generator, structure: str, tier: str, quarters
     raise ValueError(f"no world of {structure} in {_WORLDS} has an attainable gain of {_LEAST_GAIN:g}; raise strengths")
 
 
-def _drawn(rng: np.random.Generator, structure: str, tier: str, quarters: list[str]) -> LawWorld:
+def _drawn(rng: np.random.Generator, structure: str, tier: str, quarters: list[str]) -> LawWorld | None:
+    """Draw a world; None if a line of its statements is rounded to 0, so that a ratio has no logarithm."""
     law = draw_law(rng, structure, _STRENGTHS[tier])
     common = drawn_common(rng, drawn_background(rng, law.model), quarters)
     rules = Rules(float(rng.integers(5, 13)))
@@ -100,6 +103,8 @@ def _drawn(rng: np.random.Generator, structure: str, tier: str, quarters: list[s
         "examinations": draw_examinations(rng, law),
     }
     panel = read_adjusted_ratios(tables, law.model, rules)
+    if not np.isfinite(panel.y).all():
+        return None
     posterior = law_probabilities(law, panel.y, panel.acquired, read_covariates(tables))
     return LawWorld(law, rules, tables, kind, pitfalls, panel, posterior)
 
