@@ -140,6 +140,7 @@ def test_build_describes_its_edition(
         "seed": 1,
         "companies": 30,
         "suite": "paper",
+        "disclosure": None,
         "catalog": None,
         "cluster": None,
         "out": Path("editions/new"),

@@ -27,7 +27,7 @@ from finskillbench_desk.allocate.sources import (
     vendor_of,
 )
 
-_DECOYS = 16
+_DECOYS = 4
 """Number of random sources with the same error as the important ones, so that it does not mark these."""
 _COVERED, _MOST = 3, 4
 """Number of important sources with a repairable error, and of the most important ones, of which none is a decoy."""
