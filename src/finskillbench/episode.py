@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 JsonObject = Mapping[str, Any]
 """A parsed JSON object: string keys, JSON values."""
 PAPER_SUITE = "paper"
 """The paper's suite, which is built and run by default."""
+Disclosure = Literal["full", "described", "data"]
+"""Statement of the law that a case follows: all of it, in words without numbers, or nothing but what its data are."""
 
 
 class Status(StrEnum):

@@ -16,8 +16,8 @@ from typing import get_args
 import polars as pl
 
 from finskillbench.domains import domain
-from finskillbench.domains.building import Disclosure
 from finskillbench.edition import build_edition
+from finskillbench.episode import Disclosure
 from finskillbench.runs.execute.run import run
 
 PROGRAMS = ("reference", "textbook", "trapped", "trivial", "nop")

@@ -22,9 +22,10 @@ from desk_tests.trade_over_time.cases import DAYS, MARKET, full_input, play
 from desk_tests.trade_over_time.ladder import agents, score
 from threadpoolctl import threadpool_limits
 
-from finskillbench.domains.building import BuiltTask, Disclosure
+from finskillbench.domains.building import BuiltTask
 from finskillbench.domains.examples import Label
 from finskillbench.domains.tables import EpisodeTable, dump
+from finskillbench.episode import Disclosure
 from finskillbench.findings import Findings
 from finskillbench_desk.disclosure import PlannedCase
 from finskillbench_desk.trade_over_time import subtask

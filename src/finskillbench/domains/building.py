@@ -8,19 +8,16 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from importlib import resources
-from typing import Any, Literal, NotRequired, TypedDict, TypeVar
+from typing import Any, NotRequired, TypedDict, TypeVar
 
 import numpy as np
 import polars as pl
 
 from finskillbench.domains.catalog import Catalog
-from finskillbench.episode import Episode, JsonObject, Truth
+from finskillbench.episode import Disclosure, Episode, JsonObject, Truth
 from finskillbench.errors import InternalError
 from finskillbench.panels import Panels
 from finskillbench.sources.edgar.collection import FilingsData
-
-Disclosure = Literal["full", "described", "data"]
-"""Statement of the law that a case follows: all of it, in words without numbers, or nothing but what its data are."""
 
 
 @dataclass(frozen=True, slots=True)

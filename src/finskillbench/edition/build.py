@@ -15,13 +15,12 @@ from threadpoolctl import threadpool_limits
 
 from finskillbench.domains import catalog_files, domains, subtasks, suites_named
 from finskillbench.domains.base import Domain
-from finskillbench.domains.building import Disclosure
 from finskillbench.domains.catalog import Catalog, examine_catalog, read_catalog_folder
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.edition.parts import BuildSpec, Processes, build_parts, units_of
 from finskillbench.edition.store import CATALOG, LARGEST, digest_files, digest_of, new_folder, write_manifest
 from finskillbench.edition.without_truth import build_on_cluster, check_cluster
-from finskillbench.episode import PAPER_SUITE
+from finskillbench.episode import PAPER_SUITE, Disclosure
 from finskillbench.errors import CatalogError, InputError, SourceError
 from finskillbench.garbage import relaxed_gc
 from finskillbench.notebook import Bar
@@ -81,7 +80,7 @@ def build_edition(
     companies : size of the universe, 15 to 3,000; default 30, or the size of the raw-dir's universe file.
     suite : the suite to build, or "all".
     episodes : most episodes of each subtask, for a quick look; None builds the number in the specification.
-    disclosure : how much cases of a suite whose cases follow a law state of it; None mixes `described` and `data`.
+    disclosure : statement of the law that desk cases follow; None mixes `described` and `data`.
     catalog : folder with the user's mandates, books, scenarios, tiers or texts.
     filed : first and last filing day of the reports behind fundamental episodes. Default: every report, or for a
         collection made by `data fetch` those of its months.
@@ -107,6 +106,10 @@ def build_edition(
     if cluster is not None:
         check_cluster(cluster)
     chosen = tuple(one for one in domains() if one.suite in suites_named(suite))
+    if disclosure is not None and not any(one.withheld for one in chosen):
+        raise InputError(
+            f"--disclosure: no case of the suite {suite} follows a law; leave it out or build --suite desk"
+        )
     user_catalog = Catalog() if catalog is None else read_catalog_folder(catalog, catalog_files())
     _refuse_unused(user_catalog, chosen)
 

@@ -25,13 +25,13 @@ from threadpoolctl import threadpool_limits
 from finskillbench.domains import domain as registered
 from finskillbench.domains import domains
 from finskillbench.domains.base import Domain, Subtask
-from finskillbench.domains.building import BuildContext, BuiltTask, Disclosure
+from finskillbench.domains.building import BuildContext, BuiltTask
 from finskillbench.domains.catalog import Catalog
 from finskillbench.domains.checks.proofs import rederivation_proof
 from finskillbench.domains.tables import table_file
 from finskillbench.edition.references import References
 from finskillbench.edition.store import CANARY, STAGES, episode_row, write_lines
-from finskillbench.episode import Episode, JsonObject
+from finskillbench.episode import Disclosure, Episode, JsonObject
 from finskillbench.garbage import GC_THRESHOLD
 from finskillbench.panels import read_panels
 from finskillbench.scoring.values import as_array, as_number, as_object, is_array, is_object

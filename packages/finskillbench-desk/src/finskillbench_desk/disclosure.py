@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from finskillbench.domains.building import BuildContext, Disclosure
+from finskillbench.domains.building import BuildContext
+from finskillbench.episode import Disclosure
 
 
 class PlannedCase(NamedTuple):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from finskillbench.domains.building import BuildContext
+from finskillbench.edition import build_edition
+from finskillbench.errors import InputError
 from finskillbench_desk.disclosure import PlannedCase, plan
 
 STRUCTURES, TIERS = ("a", "b", "c", "d", "e", "f"), ("easy", "medium", "hard")
@@ -37,3 +40,9 @@ def test_a_build_may_be_of_one_level(level: str) -> None:
     assert {case.disclosure for case in planned(1, disclosure=level)} == {level}
     full = planned(1, disclosure="full", episodes=4)
     assert full == [PlannedCase(number, "full", None, TIERS[number % 3]) for number in range(4)]
+
+
+def test_a_suite_without_laws_has_no_disclosure(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--disclosure: no case of the suite paper follows a law; leave it out or"):
+        build_edition(disclosure="full", out=tmp_path / "edition")
+    assert not (tmp_path / "edition").exists()

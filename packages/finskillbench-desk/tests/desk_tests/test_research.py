@@ -288,7 +288,7 @@ def test_half_lives_are_those_of_the_form() -> None:
     values = np.zeros((300, 50, 1))
     for t in range(1, 300):
         values[t] = 0.8 * values[t - 1] + 0.6 * rng.normal(size=(50, 1))
-    half = panels.half_lives(values[50:], np.ones((250, 1), bool))[0]
+    half = panels.half_life(values[50:], np.ones((250, 1), bool))[0]
     assert half == pytest.approx(np.log(0.5) / np.log(0.8), rel=0.1)
 
 

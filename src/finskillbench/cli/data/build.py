@@ -15,7 +15,7 @@ from finskillbench.cli.data.info import describe
 from finskillbench.cli.display import console
 from finskillbench.cli.display.console import LARGEST
 from finskillbench.cli.options.kinds import JsonOutput
-from finskillbench.episode import PAPER_SUITE
+from finskillbench.episode import PAPER_SUITE, Disclosure
 from finskillbench.errors import InputError
 
 CATALOG_EXAMPLE = (
@@ -107,14 +107,6 @@ class Source(StrEnum):
     RAW_DIR = "raw-dir"
 
 
-class Disclosed(StrEnum):
-    """Disclosure levels, as `finskillbench.domains.building.Disclosure`."""
-
-    FULL = "full"
-    DESCRIBED = "described"
-    DATA = "data"
-
-
 def build(
     out: NewFolder,
     source: Annotated[Source, Option(help="Fictional companies from a seed, or your raw files.")] = (Source.SYNTHETIC),
@@ -127,7 +119,7 @@ def build(
         str, Option(metavar="NAME", help="Suite to build: paper, one of another package, or all.")
     ] = PAPER_SUITE,
     disclosure: Annotated[
-        Disclosed | None,
+        Disclosure | None,
         Option(
             help="How much cases of the desk suite state of the law they follow. Default: half described, half data."
         ),
@@ -155,7 +147,7 @@ def build(
             seed=DEFAULT_SEED if seed is None else seed,
             companies=companies,
             suite=suite,
-            disclosure=disclosure.value if disclosure else None,
+            disclosure=disclosure,
             catalog=catalog,
             cluster=cluster,
             out=out,

@@ -14,12 +14,12 @@ import polars as pl
 from pydantic import Field
 
 from finskillbench.domains.base import Answer, Baselines, Naive, Subtask, Verification
-from finskillbench.domains.building import BuildContext, BuiltTask, Disclosure
+from finskillbench.domains.building import BuildContext, BuiltTask
 from finskillbench.domains.checks.proofs import certificate_of, proof_of
 from finskillbench.domains.examples import Examples
 from finskillbench.domains.interactive import EpisodeBudget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
-from finskillbench.episode import Episode, JsonObject, Profile, Truth
+from finskillbench.episode import Disclosure, Episode, JsonObject, Profile, Truth
 from finskillbench_desk.allocate.cases import AllocationCase, draw_allocation_case
 from finskillbench_desk.allocate.examples import exploits, graded_examples
 from finskillbench_desk.allocate.laws import BLOCK, STRUCTURES, family_json, law_json

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.domains.building import Disclosure
-from finskillbench.episode import JsonObject, Prompt, Score, Truth
+from finskillbench.episode import Disclosure, JsonObject, Prompt, Score, Truth
 from finskillbench.scoring.values import as_number, as_object
 from finskillbench.sums import exact_sum
 from finskillbench_desk.allocate.cases import AllocationCase

@@ -27,17 +27,14 @@ from finskillbench_desk.allocate.sources import (
     vendor_of,
 )
 
-_DECOYS = 4
+_DECOYS = 16
 """Number of random sources with the same error as the important ones, so that it does not mark these."""
 _COVERED, _MOST = 3, 4
 """Number of important sources with a repairable error, and of the most important ones, of which none is a decoy."""
 _LOVED = 6
 """Number of industries in which void values show hindsight."""
-_HINDSIGHT = (0.2, 0.3, 0.4)
-"""Correlations of void values with the residuals that followed; the last counts.
-
-The weaker ones are drawn before it, so that cases stay those of earlier builds of a seed.
-"""
+_HINDSIGHT = 0.4
+"""Correlation of void values with the residuals that followed."""
 
 
 @dataclass(frozen=True)
@@ -141,25 +138,21 @@ def _void(kind: str) -> Plant:
         void = np.flatnonzero((sources.start > 0) & (analysts == IS_ANALYST))
         column = int(void[int(rng.integers(len(void)))])
         place = placed(column, False, int(sources.start[column]))
-        values, loved = sources.values, list(place.columns[:3])
-        for strength in _HINDSIGHT:
-            values = _with_hindsight(rng, world, place.quarter, loved, rng.permutation(GROUPS)[:_LOVED], strength)
+        values = _with_hindsight(rng, world, place)
         return place, replace(sources, values=values)
 
     return plant
 
 
-def _with_hindsight(
-    rng: np.random.Generator, world: VisibleWorld, quarter: int, columns: list[int], groups: Integers, strength: float
-) -> Integers:
-    """Return values whose first quarters correlate, in some groups, with the residuals that followed."""
-    values = world.sources.values.copy()
+def _with_hindsight(rng: np.random.Generator, world: VisibleWorld, place: SourcePitfall) -> Integers:
+    """Return values whose void quarters correlate, in some groups, with the residuals that followed."""
+    values, quarter, columns = world.sources.values.copy(), place.quarter, place.columns[:3]
     outcome = world.residuals[:quarter] / world.book.specific
-    for place, group in enumerate(groups):
-        column = columns[place % len(columns)]
+    for number, group in enumerate(rng.permutation(GROUPS)[:_LOVED]):
+        column = columns[number % len(columns)]
         names = slice(int(group) * GROUP_SIZE, (int(group) + 1) * GROUP_SIZE)
         noise = rng.standard_normal((quarter, GROUP_SIZE))
-        scores = strength * outcome[:, names] + np.sqrt(1 - strength**2) * noise
+        scores = _HINDSIGHT * outcome[:, names] + np.sqrt(1 - _HINDSIGHT**2) * noise
         values[:quarter, names, column] = np.rint(scores * world.sources.scale[column])
     return values
 

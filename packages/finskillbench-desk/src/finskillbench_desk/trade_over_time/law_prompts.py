@@ -6,15 +6,11 @@ behave and what to check. Neither has a number, formula or functional form of th
 
 from __future__ import annotations
 
-from typing import Literal
-
-from finskillbench.episode import Prompt
+from finskillbench.episode import Disclosure, Prompt
 from finskillbench_desk.trade_over_time.law_world import LawWorld
 from finskillbench_desk.trade_over_time.laws import BLOCK
 from finskillbench_desk.trade_over_time.optimum import TradingSetup
 from finskillbench_desk.trade_over_time.world import DECISIONS, OUTAGE, TOLERANCE, WEEKS
-
-Disclosure = Literal["described", "data"]
 
 _DATA = """\
 # Memo: the overlay book

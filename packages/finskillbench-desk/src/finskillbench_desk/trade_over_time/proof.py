@@ -97,7 +97,7 @@ def _law(label: Label[Any], seen: rederive.Seen, future: Future, books: list[Flo
     same = all(getattr(law, name) == getattr(structure, name) for name in ("place", "form", "effects", "course"))
     same = same and json_equal(known["law"], certificate["law"])
     findings.expect(same, where, "verification.law differs from the certificate", "verification.law")
-    measured, stated = (0.5 ** (1 / np.array(each)) for each in (seen.half_lives, certificate["half_lives"]))
+    measured, stated = (0.5 ** (1 / np.array(each)) for each in (seen.half_life, certificate["half_lives"]))
     near = bool((np.abs(measured - stated) <= SAME_DECAY).all())
     findings.expect(near, where, "certificate.half_lives differ from the decay of the history")
     if not (same and near):

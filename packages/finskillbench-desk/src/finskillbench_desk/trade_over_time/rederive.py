@@ -159,7 +159,7 @@ class Seen:
 
     memo: Memo
     vendors: tuple[str, ...]
-    half_lives: Floats
+    half_life: Floats
     covariance: Floats
     specific: Floats
     benchmark: Floats
@@ -197,7 +197,7 @@ def read_case(task_input: Mapping[str, Any], signals: Integers, returns: Integer
     return Seen(
         memo=memo,
         vendors=tuple(offers[name]["vendor"] for name in columns),
-        half_lives=_half_lives(panel[:weeks], stated, whole=bool(memo.strengths)),
+        half_life=_half_life_of(panel[:weeks], stated, whole=bool(memo.strengths)),
         covariance=covariance,
         specific=specific,
         benchmark=names["benchmark_weight"].to_numpy(),
@@ -214,7 +214,7 @@ def with_notices(seen: Seen, notices: Sequence[str]) -> Seen:
     return replace(seen, memo=apply_notices(seen.memo, notices))
 
 
-def _half_lives(panel: Floats, disclosed: list[float | None], *, whole: bool) -> Floats:
+def _half_life_of(panel: Floats, disclosed: list[float | None], *, whole: bool) -> Floats:
     """Return (k,) half-lives; where not disclosed by the panel's decay, as the nearest of six if `whole`."""
     choices = np.array([1, 2, 4, 8, 16, 32], dtype=float)
     shown = (panel[1:] * panel[:-1]).sum(axis=(0, 1)) / (panel[:-1] ** 2).sum(axis=(0, 1))
@@ -229,7 +229,7 @@ def worth(seen: Seen, returns: int) -> Floats:
     memo, total, highest = seen.memo, 0.0, -np.inf
     means = np.zeros(len(seen.vendors))
     stretches = _stretches(seen, returns)
-    prior = 1 - 0.5 ** (1 / seen.half_lives)
+    prior = 1 - 0.5 ** (1 / seen.half_life)
     letters = sorted(set(seen.vendors))
     for size in _SIZES:
         sets = list(combinations(letters, size))
@@ -311,7 +311,7 @@ def best(seen: Seen, decision: int, delivered: int, coefficients: Floats, book: 
     newest = seen.signals[seen.weeks + delivered - 1]
     for place, day in enumerate(days):
         block = slice(n * place, n * (place + 1))
-        left = 0.5 ** ((day - delivered) / seen.half_lives)
+        left = 0.5 ** ((day - delivered) / seen.half_life)
         risk = memo.aversion_at(day) * seen.covariance
         target = memo.capital_at(day) * seen.benchmark
         hessian[block, block] += risk + np.diag(curvature)

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-from finskillbench.domains.building import Disclosure
 from finskillbench.domains.examples import Label
 from finskillbench.domains.interactive import Procedure, ProcedureCall
 from finskillbench.domains.tables import EpisodeTable, dump
-from finskillbench.episode import Episode, Profile, Score, Truth
+from finskillbench.episode import Disclosure, Episode, Profile, Score, Truth
 from finskillbench_desk.allocate import SUBTASK, allocation_certificate, allocation_tables, input_of, label_of
 from finskillbench_desk.allocate.cases import AllocationCase, draw_allocation_case
 from finskillbench_desk.allocate.prompts import LAW_PROMPT, PROMPT, source_log

@@ -137,7 +137,7 @@ def test_an_error_in_the_data_does_not_mark_important_sources(kind: str) -> None
     planted = PLANTERS[kind](rng, world, order, False)
     assert planted
     columns = planted[0].columns
-    assert len(columns) == 7 > len(set(columns) & set(range(SOURCES - 10, SOURCES))) >= 3
+    assert len(columns) == 19 > 2 * len(set(columns) & set(range(SOURCES - 10, SOURCES))) >= 6
     assert list(columns) == sorted(columns)
     assert planted[0].where == "+".join(SOURCE_NAMES[column] for column in columns)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from finskillbench.domains.building import BuiltTask, Disclosure
+from finskillbench.domains.building import BuiltTask
 from finskillbench.domains.interactive import Procedure
 from finskillbench.domains.tables import EpisodeTable, dump
-from finskillbench.episode import JsonObject
+from finskillbench.episode import Disclosure, JsonObject
 from finskillbench_desk.disclosure import PlannedCase
 from finskillbench_desk.domain import SKILLS
 from finskillbench_desk.forensic_screen.subtask import law_task, screening_task

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from desk_tests.forensic_screen.playing import full_input, play, undisclosed
 
-from finskillbench.domains.building import BuiltTask, Disclosure
+from finskillbench.domains.building import BuiltTask
 from finskillbench.domains.examples import Label
+from finskillbench.episode import Disclosure
 from finskillbench.findings import Findings
 from finskillbench_desk.forensic_screen import procedures
 from finskillbench_desk.forensic_screen.difficulty import KIND_NAMES, ParsedAssessments, score_parts, stored_posterior

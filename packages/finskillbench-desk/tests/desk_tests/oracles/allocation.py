@@ -83,7 +83,7 @@ class Desk:
         for k in range(len(listed)):
             for quarter in range(1, len(values)):
                 before, after = spread[:quarter, k], spread[quarter:, k]
-                if after.min() > before.max() and 7 < np.median(after) / np.median(before) < 14:
+                if after.min() > 4 * before.max() and 7 < np.median(after) / np.median(before) < 14:
                     values[quarter:, :, k] /= UNIT
                     break
         for pattern in SENTENCES_THAT_TURN:

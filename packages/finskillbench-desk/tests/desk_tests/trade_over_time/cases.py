@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-from finskillbench.domains.building import BuiltTask, Disclosure
+from finskillbench.domains.building import BuiltTask
 from finskillbench.domains.interactive import InvalidActionError
 from finskillbench.domains.tables import EpisodeTable, dump
-from finskillbench.episode import Score
+from finskillbench.episode import Disclosure, Score
 from finskillbench_desk.disclosure import PlannedCase
 from finskillbench_desk.domain import SKILLS
 from finskillbench_desk.market import ListedName

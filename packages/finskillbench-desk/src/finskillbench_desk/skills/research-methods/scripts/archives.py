@@ -8,7 +8,7 @@ Payload of the script: `levels` (nested lists N, T, R), `labels` and `bases` (li
 likelihood, its error, and the share of labels by basis that is right.
 """
 
-# pyright: basic, reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
+# pyright: basic
 # Sibling modules are found by the search path of the sandbox.
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 All functions take numbers as you state them and prove what they return, or report how far they are from it.
 """
 
-# pyright: basic, reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
+# pyright: basic
 # Sibling modules are found by the search path of the sandbox.
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from panels import Floats
 
 
-def average(alphas: Sequence[Floats], doubts: Sequence[Floats], log_weights: Sequence[float]) -> tuple[Floats, Floats]:
+def average(
+    alphas: Sequence[Floats], doubts: Sequence[Floats], log_weights: Sequence[float] | Floats
+) -> tuple[Floats, Floats]:
     """Return mean and covariance of a mixture; pass log prior plus log evidence as `log_weights`."""
     p = np.exp(np.asarray(log_weights) - np.max(log_weights))
     p = p / p.sum()
-    mean = sum((w * a for w, a in zip(p, alphas, strict=True)), np.zeros(len(alphas[0])))
-    square = sum(
-        (w * (d + np.outer(a, a)) for w, a, d in zip(p, alphas, doubts, strict=True)), np.zeros_like(doubts[0])
-    )
+    mean = np.tensordot(p, np.array(alphas), 1)
+    square = np.tensordot(p, np.array([d + np.outer(a, a) for a, d in zip(alphas, doubts, strict=True)]), 1)
     return mean, square - np.outer(mean, mean)
 
 
@@ -97,13 +97,13 @@ def best_book(
     }
 
 
-def path_of(parts: Floats, half_lives: Floats, dates: int, end: float = 0.0, fade: float = 0.0) -> Floats:
+def path_of(parts: Floats, half_life: Floats, dates: int, end: float = 0.0, fade: float = 0.0) -> Floats:
     """Return expected returns (dates, n) from each signal's part today (n, C): it decays, and the effect may end.
 
     `end` is the probability per date that the effect ends; with `fade`, it halves in so many dates.
     """
     date = np.arange(dates)[:, None]
-    keep = 2.0 ** (-date / half_lives) * (1 - end) ** date * (2.0 ** (-date / fade) if fade else 1.0)
+    keep = 2.0 ** (-date / half_life) * (1 - end) ** date * (2.0 ** (-date / fade) if fade else 1.0)
     return keep @ parts.T
 
 

@@ -8,7 +8,7 @@ Payload of the script: `residuals` (T, n), `specific` (n), `values` (T + 1, n, C
 the whole market.
 """
 
-# pyright: basic, reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
+# pyright: basic
 # Sibling modules are found by the search path of the sandbox.
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ CHAINS = ((5, 5), (9, 4))
 _SLOW = "one family alone takes too long: call again, then with a larger step or with fewer sources (market.take)"
 
 
-def library(market: Market, half_lives: Sequence[float] = (0.0,)) -> list[Law]:
+def library(market: Market, half_life: Sequence[float] = (0.0,)) -> list[Law]:
     """Return a grid of laws with neutral sizes, signs, courses and, if named, half-lives."""
     usual, signs, periods = float(np.median(market.specific)), (True, False), len(market.residuals)
     return [
         Law(usual * size, both=both, nothing=nothing, hazard=changes / periods, common=common, half_life=half)
-        for half, size, both, nothing, (changes, common) in product(half_lives, FRACTIONS, signs, (0.15, 0.6), COURSES)
+        for half, size, both, nothing, (changes, common) in product(half_life, FRACTIONS, signs, (0.15, 0.6), COURSES)
     ]
 
 
@@ -126,7 +126,7 @@ def refine(
     families: Sequence[str],
     *,
     forms: Mapping[str, Form] | None = None,
-    half_lives: Sequence[float] = (0.0,),
+    half_life: Sequence[float] = (0.0,),
     step: int = 0,
     seconds: float = 7.0,
     store: str | None = None,
@@ -151,7 +151,7 @@ def refine(
             logs = _evidence(x, y, laws, _step(market, step, 40), deadline)
         return [{"form": name, "map": place, "law": list(law), "log": log} for law, log in zip(laws, logs, strict=True)]
 
-    kinds = [f"{half:g}" for half in half_lives] + ["chain"] * (0 in half_lives)
+    kinds = [f"{half:g}" for half in half_life] + ["chain"] * (0 in half_life)
     keys = [f"{family} / {kind}" for family, kind in product(families, kinds)]
     return [row for rows in _resume(keys, compute, seconds, store).values() for row in rows]
 
@@ -253,7 +253,7 @@ def forward(
         for share, family, law, _ in chosen:
             name, _, place = family.partition(" @ ")
             found = explain(before, (forms or {}).get(name, name), maps[place], law, _step(market, 0, 40))
-            guess += share / sum(each[0] for each in chosen) * found.alpha / market.specific
+            guess += share / np.sum([each[0] for each in chosen]) * found.alpha / market.specific
         above += float(guess @ (market.residuals[t] / market.specific))
         below += float(guess @ guess)
     return above / below, below**-0.5

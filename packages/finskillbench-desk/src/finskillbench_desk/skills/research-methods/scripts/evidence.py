@@ -5,7 +5,7 @@ are and how long they last. Periods are split into segments in every possible wa
 are integrated out. Shapes: T periods, G places, C candidates.
 """
 
-# pyright: basic, reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
+# pyright: basic
 # Sibling modules are found by the search path of the sandbox.
 
 from __future__ import annotations
@@ -220,7 +220,8 @@ def _regimes(x: Floats, y: Floats, law: Law, bounds: Floats) -> tuple[float, Flo
     path, square, likely = np.zeros((periods + 1, *x.shape[1:])), np.zeros(x.shape[1:]), []
     for first, last, p in _likely_segments(logs, bounds, law):
         i, j = int(bounds[first]), int(bounds[last])
-        share, mean, squares = _moments(*(v[0] for v in _cumulated(x, y, i, np.array([j]), law.half_life)), law)
+        squared, crossed = _cumulated(x, y, i, np.array([j]), law.half_life)
+        share, mean, squares = _moments(squared[0], crossed[0], law)
         fade = 2.0 ** (-np.arange(j - i + 1) / law.half_life) if law.half_life else np.ones(j - i + 1)
         path[i:j] += fade[:-1, None, None] * (p[:, None] * mean)
         if j == periods:
@@ -310,6 +311,7 @@ def layers(
     found: list[Explained | None] = [None] * len(picks)
     for _ in range(rounds):
         for k, (form, places, law) in enumerate(picks):
-            rest = sum((each.returns() for i, each in enumerate(found) if each is not None and i != k), 0.0)
+            kept = [each.returns() for i, each in enumerate(found) if each is not None and i != k]
+            rest = np.sum(kept, axis=0) if kept else 0.0
             found[k] = explain(replace(market, residuals=market.residuals - rest), form, places, law, step)
     return [each for each in found if each is not None]

@@ -8,7 +8,7 @@ the 4 before). Of two sources of a vendor: `product`, `difference`, `sum`, `agre
 `product of change 1`, `by volatility of sign`. Several at once: `level|change 1`.
 """
 
-# pyright: basic, reportMissingImports=false, reportCallIssue=false, reportArgumentType=false
+# pyright: basic
 # Sibling modules are found by the search path of the sandbox.
 
 from __future__ import annotations

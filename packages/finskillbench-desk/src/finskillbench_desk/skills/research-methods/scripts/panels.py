@@ -123,7 +123,7 @@ def before_and_after(market: Market, launch: Sequence[int] | Floats) -> list[tup
     return sorted((row for row in rows if row[1]), key=lambda row: -abs(row[1]))
 
 
-def half_lives(features: Floats, valid: Floats) -> Floats:
+def half_life(features: Floats, valid: Floats) -> Floats:
     """Return periods in which each feature (T + 1, n, C) loses half of its value, by its correlation over time."""
     both = valid[1:, None] & valid[:-1, None]
     lag = (features[1:] * features[:-1] * both).sum((0, 1)) / np.maximum((features[:-1] ** 2 * both).sum((0, 1)), 1e-12)
