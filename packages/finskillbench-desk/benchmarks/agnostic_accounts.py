@@ -30,8 +30,8 @@ from finskillbench_desk.forensic_screen.reading import Rules, read_adjusted_rati
 from finskillbench_desk.forensic_screen.rederive import frames_of, material_of
 
 KIND_COUNT = len(KIND_NAMES)
-Course = tuple[Form, bool]
-"""Course in time of a shift, and whether it may have either sign."""
+Course = tuple[Form, bool, bool]
+"""Course in time of a shift, whether it may have either sign, and whether it moves one ratio of its kind only."""
 _BEFORE_WINDOW = QUARTERS - WINDOW
 _FOLDS = 2
 _PRIOR_SHIFT = 1.2
@@ -52,6 +52,7 @@ class Settings:
     doubt : probability, in cross-validation, that a case shows nothing of its kind.
     clean : true if all archived cases are taken to show their kind.
     trust : factor of the log Bayes factors.
+    scales : strengths of today's traces that are tried, as shares of the archive's.
     """
 
     courses: tuple[Course, ...]
@@ -59,19 +60,22 @@ class Settings:
     doubt: float = 0.25
     clean: bool = False
     trust: float = 1.0
+    scales: tuple[float, ...] = (0.4, 0.55, 0.7, 0.85, 1.0)
 
 
 USUAL = Settings(
     (
-        *(("growing", sign) for sign in (False, True)),
-        *(("step", sign) for sign in (False, True)),
-        *(("reversing", sign) for sign in (False, True)),
-        *((form, False) for form in ("year_end", "growth", "size", "smoothing")),
+        *(("growing", sign, False) for sign in (False, True)),
+        *(("step", sign, False) for sign in (False, True)),
+        *(("reversing", sign, False) for sign in (False, True)),
+        *((form, False, False) for form in ("year_end", "growth", "size", "smoothing")),
+        ("step", False, True),
     )
 )
-FEWER = replace(USUAL, courses=(("growing", False), ("step", False)))
+FEWER = replace(USUAL, courses=(("growing", False, False), ("step", False, False)))
 TIMID = replace(USUAL, trust=0.5)
 CAUTIOUS = replace(USUAL, trust=0.75)
+AS_ARCHIVED = replace(USUAL, scales=(1.0,))
 TRUSTING = replace(USUAL, clean=True, doubt=0.05)
 
 
@@ -164,11 +168,12 @@ def estimate(accounts: Accounts) -> RatioModel:
 
 
 def course_law(course: Course, model: RatioModel, settings: Settings) -> Law:
-    form, sign = course
+    form, sign, alone = course
     labels = Labels(np.zeros(1), np.arange(KIND_COUNT), np.ones(1), 0.0)
     rates, signature = np.zeros(len(INDUSTRIES)), np.zeros((KIND_COUNT, MEASURES))
     model = replace(model, spread=settings.spread)
-    return Law(form, True, sign, False, 0.0, 3.0, 4, 0.5, rates, signature, model, labels)
+    ones = np.ones(KIND_COUNT)
+    return Law(form, not alone, sign, alone, 0.0, 3.0, 4, 0.5, rates, signature, model, ones, labels)
 
 
 def _adjusted(y: Floats, growth: Floats, model: RatioModel) -> Floats:
@@ -255,11 +260,27 @@ def screen(fields: Mapping[str, Any], settings: Settings) -> JsonObject:
     model = estimate(accounts)
     laws = [course_law(course, model, settings) for course in settings.courses]
     law = max(laws, key=lambda each: validated(each, cases, settings))
-    return answer(fields, probabilities(fields, accounts, fit_signatures(law, cases, settings), settings.trust))
+    return answer(fields, probabilities(fields, accounts, fit_signatures(law, cases, settings), settings))
 
 
-def probabilities(fields: Mapping[str, Any], accounts: Accounts, law: Law, trust: float = 1.0) -> Floats:
-    """Return the probability (n, K) of each kind, with shrunk base rates and shares of kinds by EM."""
+def probabilities(fields: Mapping[str, Any], accounts: Accounts, law: Law, settings: Settings) -> Floats:
+    """Return the probability (n, K) of each kind, averaged over the strengths of today's traces by their likelihood.
+
+    Base rates are shrunk; shares of kinds are found by EM.
+    """
+    tried = [_given_scale(fields, accounts, law, scale, settings.trust) for scale in settings.scales]
+    logs = np.array([log for _, log in tried])
+    weights = np.exp(logs - np.logaddexp.reduce(logs))
+    return np.einsum("s,snk->nk", weights, np.array([p for p, _ in tried]))
+
+
+def _given_scale(
+    fields: Mapping[str, Any], accounts: Accounts, law: Law, scale: float, trust: float
+) -> tuple[Floats, float]:
+    """Return the probability (n, K) of each kind if today's traces have a strength, and the log likelihood of it."""
+    law = replace(
+        law, signature=law.signature * (1.0 if law.form == "smoothing" else scale), damping=law.damping**scale
+    )
     y = _adjusted(accounts.y, accounts.growth, law.model)
     found = np.logaddexp.reduce(log_evidence(law, y, accounts.changed, accounts.facts), axis=2) - np.log(WINDOW)
     counts: pl.DataFrame = fields["examinations"].frame
@@ -267,12 +288,13 @@ def probabilities(fields: Mapping[str, Any], accounts: Accounts, law: Law, trust
     pooled = positive.sum() / examined.sum()
     rates = dict(zip(counts["industry"], (positive + 25.0 * pooled) / (examined + 25.0), strict=True))
     rate = np.array([rates[INDUSTRIES[place]] for place in accounts.facts.industry])
-    shares, p = np.full(KIND_COUNT, 1.0 / KIND_COUNT), np.zeros((len(y), KIND_COUNT))
+    shares, p, total = np.full(KIND_COUNT, 1.0 / KIND_COUNT), np.zeros((len(y), KIND_COUNT)), np.zeros(len(y))
     for _ in range(30):
         logs = np.log(rate)[:, None] + np.log(shares) + trust * found
-        p = np.exp(logs - np.logaddexp(np.log1p(-rate), np.logaddexp.reduce(logs, axis=1))[:, None])
+        total = np.logaddexp(np.log1p(-rate), np.logaddexp.reduce(logs, axis=1))
+        p = np.exp(logs - total[:, None])
         shares = (p.sum(axis=0) + 3.0) / (p.sum() + 3.0 * KIND_COUNT)
-    return p
+    return p, float(total.sum())
 
 
 def answer(fields: Mapping[str, Any], p: Floats) -> JsonObject:

@@ -295,6 +295,7 @@ PROGRAMS: Mapping[str, Mapping[str, Program]] = {
         "stronger shrinkage": lambda case: agnostic_accounts.screen(case.fields, agnostic_accounts.TIMID),
         "some shrinkage": lambda case: agnostic_accounts.screen(case.fields, agnostic_accounts.CAUTIOUS),
         "trusting labels": lambda case: agnostic_accounts.screen(case.fields, agnostic_accounts.TRUSTING),
+        "as archived": lambda case: agnostic_accounts.screen(case.fields, agnostic_accounts.AS_ARCHIVED),
         "textbook": lambda case: agnostic_accounts.textbook(case.fields),
         "recipe": recipe("mechanical use of the scripts"),
     },

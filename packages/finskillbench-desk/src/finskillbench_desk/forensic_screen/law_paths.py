@@ -159,7 +159,7 @@ def draw_archive(rng: np.random.Generator, law: Law) -> Archive:
     basis = rng.integers(0, len(BASES), n)
     wrong = rng.random(n) < labels.wrong[basis]
     reported = np.where(cleared, -1, np.where(wrong, labels.confused[kind], kind))
-    y = draw_paths(rng, law, covariates, kind, start, np.full(n, -1))
+    y = draw_paths(rng, law.archived, covariates, kind, start, np.full(n, -1))
     return Archive(covariates, y, reported, kind, basis)
 
 

@@ -80,7 +80,8 @@ of trace; kinds differ in the ratios that they touch.
 Archives are made by people. A case may be booked under another kind than what was done, more often on some bases than \
 on others; the reported first quarter may be later than the true one; among cleared companies there may be some that \
 were not found out, and then findings of examinations are too few as well. Industries may differ much in how often \
-accounts are managed. The mix of kinds in an archive need not be that of today.
+accounts are managed. The mix of kinds in an archive need not be that of today. Nor need each kind's trace be as \
+strong today, since managers learn from cases that were found.
 
 Check, before you trust a trace: that statements are consistent and comparable over time; how the same \
 statistic behaves where nothing is managed; which form the trace has in the archive, aligned on the reported quarter, \

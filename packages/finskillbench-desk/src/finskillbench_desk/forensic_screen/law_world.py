@@ -43,9 +43,9 @@ KNOWN_FREEDOM = 1000.0
 _CANDIDATES = 256
 _RESTATED = 2.0
 """Length of the quarterly error in first filings that were restated, in standard deviations of innovations."""
-_STRENGTHS = {"easy": 1.1, "medium": 1.0, "hard": 0.9}
+_STRENGTHS = {"easy": 0.95, "medium": 0.85, "hard": 0.75}
 """Factors of the strength of management by tier."""
-_LEAST_GAIN, _LEAST_KINDS = 6.0, 2.0
+_LEAST_GAIN, _LEAST_KINDS = 4.0, 1.5
 """Least attainable gain of the logarithmic score, and of the expected number of kinds named right."""
 _WORLDS = 40
 """Most worlds drawn for a case."""
@@ -102,7 +102,8 @@ def _drawn(rng: np.random.Generator, structure: str, tier: str, quarters: list[s
         "archive": draw_archive(rng, law).table(law),
         "examinations": draw_examinations(rng, law),
     }
-    panel = read_adjusted_ratios(tables, law.model, rules)
+    with np.errstate(divide="ignore"):
+        panel = read_adjusted_ratios(tables, law.model, rules)
     if not np.isfinite(panel.y).all():
         return None
     posterior = law_probabilities(law, panel.y, panel.acquired, read_covariates(tables))

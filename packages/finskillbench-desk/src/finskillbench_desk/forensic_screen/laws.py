@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -39,6 +39,8 @@ _SPREAD = (0.16, 0.27)
 """Standard deviation of a case's shift per ratio, as a share of the least strength of the structure."""
 _RELATIVE_RATES = np.exp(np.linspace(-1.2, 0.9, len(INDUSTRIES)))
 """Probabilities of management by industry, up to a factor, where they differ."""
+_ARCHIVE = (0.9, 1.9)
+"""Range of the factors by which traces in the archive are stronger than today's."""
 MOST_LATE = 5
 """Greatest number of quarters by which a reported start is late."""
 
@@ -105,6 +107,7 @@ class Law:
     rates : (I,) probability of management by industry.
     signature : (K, R) mean shift in standard deviations of innovations.
     model : parameters of unmanaged ratios, shares of kinds, spread of shifts and number of possible starts.
+    archive : (K,) factor of each kind's signature in the archive; the mean is the power of the damping there.
     labels : reliability of the archive.
     """
 
@@ -119,7 +122,14 @@ class Law:
     rates: Floats
     signature: Floats
     model: RatioModel
+    archive: Floats
     labels: Labels
+
+    @property
+    def archived(self) -> Law:
+        """Return the law of the cases in the archive."""
+        damping = self.damping ** float(self.archive.mean())
+        return replace(self, signature=self.signature * self.archive[:, None], damping=damping)
 
     @property
     def touched(self) -> Floats:
@@ -206,6 +216,7 @@ def draw_law(rng: np.random.Generator, structure: str, scale: float = 1.0) -> La
         rates=_rounded(rates.tolist(), 3),
         signature=np.round(signature, 3),
         model=_draw_model(rng, ranges),
+        archive=np.round(rng.uniform(*_ARCHIVE, len(KINDS)), 2),
         labels=_draw_labels(rng, ranges),
     )
 

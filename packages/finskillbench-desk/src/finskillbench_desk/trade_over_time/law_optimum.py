@@ -17,7 +17,7 @@ from finskillbench_desk.trade_over_time.laws import draw_law
 from finskillbench_desk.trade_over_time.optimum import Optimum, TradingSetup, costly_traps, held_path, losses
 from finskillbench_desk.trade_over_time.world import DECISIONS
 
-LEAST_GAIN = 6.0
+LEAST_GAIN = 2.5
 """Least gain in millions that is foreseen on the first day; worlds in which less can be gained are drawn again.
 
 What becomes known later must not decide, or the posterior would depend on it.

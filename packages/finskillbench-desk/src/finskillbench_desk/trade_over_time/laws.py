@@ -112,18 +112,18 @@ STRUCTURES: Mapping[str, _Structure] = {
     "market_level_break": _Structure(
         "market", "level", 2, "break", (0.024, 0.036), (0.5, 0.95), "name", True, backfilled=True
     ),
-    "block_spread_break": _Structure("block", "spread", 1, "break", (0.06, 0.085), (0.5, 0.95), "size", True),
+    "block_spread_break": _Structure("block", "spread", 1, "break", (0.04, 0.06), (0.5, 0.95), "size", True),
     "size_delayed_fading": _Structure(
-        "size", "delayed", 1, "fading", (0.06, 0.095), (0.6, 0.95), "size", delay=(3, 8), life=(50.0, 120.0)
+        "size", "delayed", 1, "fading", (0.045, 0.07), (0.6, 0.95), "size", delay=(3, 8), life=(50.0, 120.0)
     ),
     "volatility_gate_intermittent": _Structure(
         "volatility", "gate", 1, "intermittent", (0.065, 0.095), (0.015, 0.04), "volatility", tails=(5.0, 8.0)
     ),
     "block_product_ends": _Structure(
-        "block", "product", 1, "ends", (0.055, 0.085), (0.3, 0.7), "name", True, (5.0, 8.0), backfilled=True
+        "block", "product", 1, "ends", (0.04, 0.06), (0.3, 0.7), "name", True, (5.0, 8.0), backfilled=True
     ),
     "volatility_trend_ends": _Structure(
-        "volatility", "trend", 1, "ends", (0.05, 0.08), (0.4, 0.8), "volatility", delay=(4, 10), backfilled=True
+        "volatility", "trend", 1, "ends", (0.04, 0.06), (0.4, 0.8), "volatility", delay=(4, 10), backfilled=True
     ),
 }
 
@@ -136,7 +136,7 @@ def draw_law(rng: np.random.Generator, structure: str) -> Law:
         form=ranges.form,
         effects=ranges.effects,
         course=ranges.course,
-        nothing=round(float(rng.uniform(0.05, 0.35)), 2) if ranges.place != "market" else 0.05,
+        nothing=round(float(rng.uniform(0.15, 0.5)), 2) if ranges.place != "market" else 0.05,
         strength=round(float(rng.uniform(*ranges.strength)), 4),
         change=round(float(rng.uniform(*ranges.change)), 3),
         delay=0 if ranges.delay is None else int(rng.integers(ranges.delay[0], ranges.delay[1] + 1)),
