@@ -6,6 +6,7 @@ after the agent has finished.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -99,10 +100,39 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A finite number with explanatory details."""
+    """A finite number with explanatory details.
+
+    raw : value before its limits at 0 and 1; None if these do not apply.
+    """
 
     value: float
     details: JsonObject = field(default_factory=dict[str, Any])
+    raw: float | None = None
+
+
+def lowest_raw(*parts: float | None) -> float | None:
+    """Return the least of unlimited values if it is finite and at most 0; None otherwise, or if one is None."""
+    least = min(-math.inf if part is None else part for part in parts)
+    return least if -math.inf < least <= 0.0 else None
+
+
+LEAST_REWARD = -1.0
+"""Lower limit of raw rewards: the reward of a missing or malformed submission."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """Reward of a finished episode, for training.
+
+    score : the score under `certified`, as in rows.
+    raw : the same before its limit at 0, at least `LEAST_REWARD`.
+    parts : numbers among the score's details, by name.
+    """
+
+    score: float
+    raw: float
+    parts: Mapping[str, float]
+    status: Status
 
 
 @dataclass(frozen=True, slots=True)

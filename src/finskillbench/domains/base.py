@@ -151,6 +151,7 @@ class Subtask(Generic[I, O]):
     definitions : exact `conventions` of every episode, or a function that returns those of a task input.
     headline : whether it counts towards headline tables.
     cluster : resampling unit of an episode for intervals, such as a mandate or a company.
+    template_of : `(episode, certificate) -> template`, see `finskillbench.splits`; None for the cluster.
     """
 
     name: str
@@ -168,6 +169,7 @@ class Subtask(Generic[I, O]):
     definitions: Mapping[str, str] | Callable[[I], Mapping[str, str]] | None = field(default=None, repr=False)
     headline: bool = True
     cluster: Callable[[Episode], str] = field(default=by_date, repr=False)
+    template_of: Callable[[Episode, JsonObject], str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.rederive is None and self.proof is None:
@@ -177,6 +179,10 @@ class Subtask(Generic[I, O]):
             )
         if self.interactive is not None and bool(self.interactive.tools) != (self.open_interactive_state is not None):
             raise InputError(f"subtask {self.name}: set `open_state` and `tools` of its interactive case together")
+
+    def template(self, episode: Episode, certificate: JsonObject) -> str:
+        """Return what an episode shares with others, of which some are reserved for tests."""
+        return self.cluster(episode) if self.template_of is None else self.template_of(episode, certificate)
 
     @property
     def open_interactive_state(self) -> OpenState | None:

@@ -21,6 +21,7 @@ from finskillbench.edition.references import FACTS, References
 from finskillbench.episode import Episode, JsonObject, Truth
 from finskillbench.errors import EditionError, InputError
 from finskillbench.scoring.values import is_object
+from finskillbench.splits import Split, split_of
 
 _LARGEST_FILE = 2**32
 
@@ -155,6 +156,19 @@ class Edition:
 
     def certificates(self, sub_task: str) -> dict[str, JsonObject]:
         return self._by_task("certificates", sub_task, "certificate")
+
+    def splits(self, sub_task: str) -> dict[str, Split]:
+        """Return the split of each task of a subtask.
+
+        Raises
+        ------
+        EditionError : certificates are missing, as in an edition without truth.
+        """
+        found, subtask = self.certificates(sub_task), subtask_named(sub_task)
+        return {
+            one.task_id: split_of(self.manifest["seed"], subtask.template(one, found.get(one.task_id, {})))
+            for one in self.episodes([sub_task])
+        }
 
     def hidden(self, sub_task: str) -> Mapping[str, JsonObject]:
         """Return hidden fields of a subtask's interactive cases by task id; empty if the edition holds none."""

@@ -36,6 +36,7 @@ from finskillbench.garbage import GC_THRESHOLD
 from finskillbench.panels import read_panels
 from finskillbench.scoring.values import as_array, as_number, as_object, is_array, is_object
 from finskillbench.sources.edgar.collection import load_filings
+from finskillbench.splits import is_for_training, is_reserved
 
 _LISTED = ("constraints", "limits", "analyst_views", "views", "shocks", "market_shocks", "sector_limits", "holdings")
 """Input fields whose entries each count as one decision."""
@@ -256,11 +257,19 @@ def _build(spec: BuildSpec, unit: Unit, progress: Progress = lambda step: None) 
         if subtask.build is None or subtask.name not in unit.subtasks:
             continue
         progress(f"proving {subtask.name}")
-        count, work = write_subtask(spec.folder, subtask, subtask.build(context, prepared), references)
+        tasks = _of_split(spec.seed, subtask, subtask.build(context, prepared))
+        count, work = write_subtask(spec.folder, subtask, tasks, references)
         if count:  # zero if the collection does not support the subtask; a note of the context gives the reason
             part.counts[subtask.name], part.work[subtask.name] = count, work
     part.parameters.update(one.parameters(prepared))
     return part
+
+
+def _of_split(seed: int, subtask: Subtask, tasks: Iterable[BuiltTask]) -> Iterable[BuiltTask]:
+    """Leave out the tasks of reserved templates if a seed is for training."""
+    if not is_for_training(seed):
+        return tasks
+    return (task for task in tasks if not is_reserved(subtask.template(task.episode, task.certificate)))
 
 
 def write_subtask(

@@ -18,9 +18,16 @@ from finskillbench.errors import FinSkillBenchError, ProviderError
 from finskillbench.harness.allowance import DEFAULT_ALLOWANCE, Allowance, Remaining
 from finskillbench.harness.conditions import Mount, prove_mount
 from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec, Turn, clean_text, repair_call
-from finskillbench.harness.prompts.compose import arm_prompt, prompt_digest, remaining_text, system_prompt
+from finskillbench.harness.prompts.compose import (
+    LAST_TURN,
+    REMINDER,
+    arm_prompt,
+    prompt_digest,
+    remaining_text,
+    system_prompt,
+)
 from finskillbench.harness.skills.user_skills import EMPTY, Memory
-from finskillbench.harness.tools.contracts import READS_DATA, budget_of, subtask_tools, tool_specs
+from finskillbench.harness.tools.contracts import READS_DATA, SUBMIT_ANSWER, budget_of, subtask_tools, tool_specs
 from finskillbench.harness.tools.interpreters import Interpreters
 from finskillbench.harness.tools.toolbox import Filings, Runner, TaskData, Toolbox, ToolServices
 from finskillbench.harness.trace import CallOutcome, CallRecord, Ended, ToolRecord, Trace
@@ -67,11 +74,11 @@ class EpisodeSpec:
 
 
 class EpisodeState:
-    """State of an episode, for the built-in loop and for agents with their own loop.
+    """State of an episode, for the built-in loop, environments, and agents with their own loop.
 
-    `messages` is the conversation, `records` the tool calls, `calls` the model calls, `incidents` the failures in
-    order. `remaining` holds turns and tokens. `retry_seconds` covers failed calls and the waits after them,
-    `queue_seconds` the waits before calls. The clock starts on construction.
+    `messages` is the conversation, `offered` the tools of the newest turn, `records` the tool calls, `calls` the model
+    calls, `incidents` the failures in order. `remaining` holds turns and tokens. `retry_seconds` covers failed calls
+    and the waits after them, `queue_seconds` the waits before calls. The clock starts on construction.
 
     Raises
     ------
@@ -102,11 +109,53 @@ class EpisodeState:
         self.toolbox = Toolbox(
             *(episode, spec.task_data, mounted, services), memory=memory, state=state, data_calls=data_calls
         )
+        self.offered: tuple[ToolSpec, ...] = ()
         self.calls: list[CallRecord] = []
         self.incidents: list[str] = []
         self.retries = 0
         self.queue_seconds = self.retry_seconds = 0.0
         self.usage = FREE
+
+    def begin_turn(self) -> Ended | None:
+        """Offer the tools of the next turn and state what remains; return how the episode ended, None if it goes on.
+
+        The last turn offers `submit_answer` alone.
+        """
+        if not self.remaining.turns:
+            return "max_turns"
+        if self.remaining.is_spent:
+            return "budget_exhausted"
+        last = self.remaining.turns == 1
+        self.offered = (SUBMIT_ANSWER,) if last else self.tools
+        if last:
+            self.messages.append(Message("user", LAST_TURN))
+        self.append_remaining()
+        return None
+
+    def record_turn(self, turn: Turn, queued: float = 0.0, retried: float = 0.0, *, priced: bool) -> Ended | None:
+        """Record an answered model call and its message; return how the episode ended, None if it goes on."""
+        self.record_model_call(turn, queued, retried, priced=priced)
+        if turn.stop != "done":
+            self.incidents.append(turn.stop)
+        elif not turn.tool_calls:
+            self.incidents.append("text_only")
+        if turn.stop == "context_overflow":
+            return "context_overflow"
+        self.messages.append(Message("assistant", turn.text, turn.tool_calls, None, turn.replay))
+        return "budget_exhausted" if self.remaining.is_overdrawn else None
+
+    async def serve_turn(self, turn: Turn) -> Ended | None:
+        """Run the calls of a turn up to a submission, or append a reminder; return "submitted" after a submission."""
+        number = len(self.calls)
+        for call in turn.tool_calls:
+            if self.toolbox.answer is not None:
+                self.record_not_run(number, call)
+            else:
+                meant = self.repaired(call, self.offered)
+                self.record_tool_call(number, meant, await self.serve(meant, self.offered))
+        if not turn.tool_calls and self.remaining.turns:
+            self.messages.append(Message("user", REMINDER))
+        return None if self.toolbox.answer is None else "submitted"
 
     def append_remaining(self, tool_calls: int | None = None, *, turns_known: bool = True) -> None:
         """Append the remaining turns, tokens and calls to the newest message.

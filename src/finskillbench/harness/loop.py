@@ -16,8 +16,7 @@ from finskillbench.errors import Cause, FinSkillBenchError, ProviderError, RunSt
 from finskillbench.harness.conditions import Arm
 from finskillbench.harness.episode_state import EpisodeSpec, EpisodeState, Resources
 from finskillbench.harness.failures import PROVIDER_POLICIES
-from finskillbench.harness.model import AUTO, MAX_CALLS_PER_TURN, Message, Model, ToolSpec, Turn, clean_turn, is_tuned
-from finskillbench.harness.prompts.compose import LAST_TURN, REMINDER
+from finskillbench.harness.model import AUTO, MAX_CALLS_PER_TURN, Model, ToolSpec, Turn, clean_turn, is_tuned
 from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
 from finskillbench.harness.trace import BUILTIN_HARNESS, Ended, Trace
 from finskillbench.redaction import logger
@@ -80,12 +79,11 @@ async def run_episode(model: Model, spec: EpisodeSpec, resources: Resources | No
 
 
 class Conversation:
-    """A model's conversation in one episode; `turn` is the newest turn, `offered` are its tools."""
+    """A model's conversation in one episode; `turn` is the newest turn."""
 
     def __init__(self, model: Model, state: EpisodeState) -> None:
         self.model, self.state = model, state
         self.turn = Turn()
-        self.offered: tuple[ToolSpec, ...] = ()
         self.priced = getattr(model, "price", None) is not None
 
     async def play(self) -> Trace:
@@ -113,14 +111,8 @@ class Conversation:
             return "error", error
 
     async def _converse(self) -> Ended:
-        while (ended := await self.take_turn()) is None:
-            if not self.turn.tool_calls:
-                if self.state.remaining.turns:
-                    self.state.messages.append(Message("user", REMINDER))
-                continue
-            await self._serve_calls(self.turn, self.offered, len(self.state.calls))
-            if self.state.toolbox.answer is not None:
-                return "submitted"
+        while (ended := await self.take_turn() or await self.state.serve_turn(self.turn)) is None:
+            pass
         if self.state.remaining.is_overdrawn:
             for call in self.turn.tool_calls:
                 self.state.record_not_run(len(self.state.calls), call)
@@ -128,30 +120,13 @@ class Conversation:
 
     async def take_turn(self) -> Ended | None:
         """Let the model answer the conversation; return how the episode ended, None if it continues."""
-        remaining = self.state.remaining
-        if not remaining.turns:
-            return "max_turns"
-        if remaining.is_spent:
-            return "budget_exhausted"
-        last = remaining.turns == 1
-        self.offered = (SUBMIT_ANSWER,) if last else self.state.tools
-        if last:
-            self.state.messages.append(Message("user", LAST_TURN))
-        self.state.append_remaining()
-        queued, retried = self.state.queue_seconds, self.state.retry_seconds
-        turn = self.turn = await self._generate(self.offered, SUBMIT_ANSWER.name if last else AUTO)
-        queued, retried = self.state.queue_seconds - queued, self.state.retry_seconds - retried
-        self.state.record_model_call(turn, queued, retried, priced=self.priced)
-        if turn.stop != "done":
-            self.state.incidents.append(turn.stop)
-        elif not turn.tool_calls:
-            self.state.incidents.append("text_only")
-        if turn.stop == "context_overflow":
-            return "context_overflow"
-        self.state.messages.append(Message("assistant", turn.text, turn.tool_calls, None, turn.replay))
-        if remaining.is_overdrawn:
-            return "budget_exhausted"
-        return None
+        state = self.state
+        if (ended := state.begin_turn()) is not None:
+            return ended
+        queued, retried = state.queue_seconds, state.retry_seconds
+        last = state.offered == (SUBMIT_ANSWER,)
+        turn = self.turn = await self._generate(state.offered, SUBMIT_ANSWER.name if last else AUTO)
+        return state.record_turn(turn, state.queue_seconds - queued, state.retry_seconds - retried, priced=self.priced)
 
     async def _generate(self, offered: tuple[ToolSpec, ...], choice: str) -> Turn:
         """Make one model call with its retries and record the durations; raises the final failure."""
@@ -196,15 +171,6 @@ class Conversation:
             limit = state.remaining.tokens
             return await self.model.generate(conversation, offered, choice, max_tokens=limit, repeat=state.repeat)
         return await self.model.generate(conversation, offered, choice)
-
-    async def _serve_calls(self, turn: Turn, offered: tuple[ToolSpec, ...], number: int) -> None:
-        state = self.state
-        for call in turn.tool_calls:
-            if state.toolbox.answer is not None:
-                state.record_not_run(number, call)
-            else:
-                meant = state.repaired(call, offered)
-                state.record_tool_call(number, meant, await state.serve(meant, offered))
 
 
 def _wait(error: ProviderError, attempt: int) -> float:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from finskillbench.domains import Subtask, by_method, subtask_named
 from finskillbench.domains.interactive import RECORD
 from finskillbench.edition.checks.labels import defects
-from finskillbench.episode import JsonObject, Profile, Score, Status, Submission, Truth, Verdict
+from finskillbench.episode import LEAST_REWARD, JsonObject, Profile, Reward, Score, Status, Submission, Truth, Verdict
 from finskillbench.errors import EditionError, InputError, InternalError
 from finskillbench.garbage import relaxed_gc
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
@@ -37,31 +37,47 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
     EditionError : a scorer failed, and the label fails its independent derivation or proof.
     InternalError : submission and truth belong to different tasks, or a scorer failed on a correct label.
     """
+    return _judged(submission, truth, task_input)[0]
+
+
+def reward_of(submission: Submission, truth: Truth, task_input: JsonObject) -> Reward:
+    """Return the reward of a submission for training; parameters and errors as for `judge`."""
+    verdict, scored = _judged(submission, truth, task_input)
+    score = scored.get(Profile.CERTIFIED)
+    if score is None:
+        return Reward(0.0, LEAST_REWARD, {}, verdict.status)
+    raw = score.value if score.raw is None else score.raw
+    parts = {name: float(value) for name, value in score.details.items() if isinstance(value, bool | int | float)}
+    return Reward(score.value, max(raw, LEAST_REWARD), parts, verdict.status)
+
+
+def _judged(submission: Submission, truth: Truth, task_input: JsonObject) -> tuple[Verdict, Mapping[Profile, Score]]:
+    """Return the verdict, and the scores behind it, which are empty for a missing or malformed submission."""
     if submission.task_id != truth.task_id:
         raise InternalError(f"submission is for task {submission.task_id}, truth for task {truth.task_id}")
     subtask = _subtask(truth)
     profiles = [profile for profile in subtask.scorers if profile is not Profile.CERTIFIED or truth.proof]
     verdict = partial(Verdict, truth.task_id, subtask.name)
     if submission.ended == "error":
-        return verdict(Status.ERROR, True, {}, {"reason": "the harness failed; run it again"})
+        return verdict(Status.ERROR, True, {}, {"reason": "the harness failed; run it again"}), {}
     zeros = dict.fromkeys(profiles, 0.0)
     if submission.ended == "budget_exhausted":
-        return verdict(Status.BUDGET_EXHAUSTED, True, zeros, {"reason": "no submission within its tokens"})
+        return verdict(Status.BUDGET_EXHAUSTED, True, zeros, {"reason": "no submission within its tokens"}), {}
     if submission.answer is None:
         exhausted = submission.ended in ("max_turns", "out_of_calls")
         status = Status.MAX_TURNS_EXHAUSTED if exhausted else Status.INCOMPLETE_SUBMISSION
-        return verdict(status, True, zeros, {"reason": f"no submission: {submission.ended}"})
+        return verdict(status, True, zeros, {"reason": f"no submission: {submission.ended}"}), {}
     with relaxed_gc():  # 300,000 empty lists would trigger 500 collections
         try:
             answer = judged_answer(submission, subtask)
         except InvalidSubmission as failure:
-            return verdict(Status.INVALID_SUBMISSION, False, zeros, {"reason": failure.reason})
+            return verdict(Status.INVALID_SUBMISSION, False, zeros, {"reason": failure.reason}), {}
         scored = _scored(subtask, profiles, answer, truth, task_input)
     scores = {profile: score.value for profile, score in scored.items()}
     details = {profile.value: dict(score.details) for profile, score in scored.items()}
     for profile in subtask.scorers.keys() - scored.keys():
         details[profile.value] = {"not_judged": "the label carries no proof"}
-    return verdict(Status.SCORED, True, scores, details)
+    return verdict(Status.SCORED, True, scores, details), scored
 
 
 def judged_answer(submission: Submission, subtask: Subtask | None) -> dict[str, Any]:

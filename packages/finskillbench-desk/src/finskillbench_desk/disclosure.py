@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from finskillbench.domains.building import BuildContext
-from finskillbench.episode import Disclosure
+from finskillbench.episode import Disclosure, Episode, JsonObject
+from finskillbench.splits import is_for_training, is_reserved
 
 
 class PlannedCase(NamedTuple):
@@ -24,9 +25,10 @@ def plan(
     """Yield at most `count` cases: structures in random order, disclosures and tiers evenly within each structure.
 
     Half of the cases are `described` and half `data`, unless the build is of one level. The order depends on the seed,
-    so that nothing follows from a case's number.
+    so that nothing follows from a case's number. Structures that are reserved for tests are left out for training.
     """
-    names, levels = list(structures), list(tiers)
+    training = is_for_training(context.seed)
+    names, levels = [name for name in structures if not (training and is_reserved(name))], list(tiers)
     rng = context.generator("desk", *names)
     order: list[int] = []
     for number in range(context.most(count)):
@@ -39,3 +41,8 @@ def plan(
         turn = place + number // len(names)
         level = context.disclosure or ("described", "data")[turn % 2]
         yield PlannedCase(number, level, names[place], levels[turn % len(levels)])
+
+
+def structure_of(episode: Episode, certificate: JsonObject) -> str:
+    """Return the structure of a case's law, which is its template; with full disclosure the only law."""
+    return str(certificate.get("structure", episode.sub_task))

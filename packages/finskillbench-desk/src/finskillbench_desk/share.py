@@ -11,7 +11,15 @@ LEAST_GAIN = 1e-12
 
 
 def share_of_gain(merit: float, textbook: float, best: float) -> float:
-    """Return `(merit - textbook) / (best - textbook)`, clipped to [0, 1]; 0 for a merit that is not finite.
+    """Return `raw_share`, clipped to [0, 1]; 0 for a merit that is not finite."""
+    earned = raw_share(merit, textbook, best)
+    if not math.isfinite(merit):
+        return 0.0
+    return min(earned, 1.0) if earned > ROUNDING else 0.0
+
+
+def raw_share(merit: float, textbook: float, best: float) -> float:
+    """Return `(merit - textbook) / (best - textbook)`.
 
     Raises
     ------
@@ -19,7 +27,4 @@ def share_of_gain(merit: float, textbook: float, best: float) -> float:
     """
     if not best - textbook > LEAST_GAIN:
         raise ValueError(f"best {best} must exceed textbook {textbook} by more than {LEAST_GAIN:g}")
-    if not math.isfinite(merit):
-        return 0.0
-    earned = (merit - textbook) / (best - textbook)
-    return min(earned, 1.0) if earned > ROUNDING else 0.0
+    return (merit - textbook) / (best - textbook)

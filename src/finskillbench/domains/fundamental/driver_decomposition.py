@@ -169,7 +169,7 @@ def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Scor
             parts[key] = (weight, _list_credit(predicted, wanted, sizes))
     total = exact_sum(weight for weight, _ in parts.values())
     value = exact_sum(weight * term for weight, term in parts.values()) / total if total else 0.0
-    return Score(clip(value), {name: term for name, (_, term) in parts.items()})
+    return Score(clip(value), {name: term for name, (_, term) in parts.items()}, value)
 
 
 def _without_mirrors(predicted: Sequence[_Driver], wanted: Sequence[_Driver]) -> list[_Driver]:

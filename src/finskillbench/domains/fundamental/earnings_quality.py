@@ -31,7 +31,7 @@ from finskillbench.domains.fundamental.rederive.answers import quality
 from finskillbench.domains.fundamental.rederive.definitions import VisibleFacts, a_year_apart
 from finskillbench.engines.accounting import quality as engine
 from finskillbench.engines.accounting.periods import Duration
-from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.episode import JsonObject, Profile, Prompt, Score, Truth, lowest_raw
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import (
     as_array,
@@ -165,7 +165,8 @@ def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Scor
     expected = truth.expected_output
     figures = _figures(answer, expected)
     ratios = mean([figures[name] for name in _EVIDENCE if name in figures])
-    parts = {"signals": _signals(answer, expected), "ratios": ratios, "flags": _flags_earned(answer, expected, figures)}
+    signals = _signals(answer, expected)
+    parts = {"signals": clip(signals), "ratios": ratios, "flags": _flags_earned(answer, expected, figures)}
     flag = as_boolean(expected.get("beneish_flag"))
     if "beneish_m_score" in figures:
         parts["beneish"] = figures["beneish_m_score"] * (
@@ -176,8 +177,8 @@ def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Scor
     if not any(name in figures for name in _EVIDENCE):
         del parts["ratios"]
     total = math.fsum(_WEIGHTS[name] for name in parts)
-    value = math.fsum(_WEIGHTS[name] * term for name, term in parts.items()) / total
-    return Score(clip(value), parts)
+    value = clip(math.fsum(_WEIGHTS[name] * term for name, term in parts.items()) / total)
+    return Score(value, parts, value or lowest_raw(_WEIGHTS["signals"] * signals / total))
 
 
 def _figures(answer: JsonObject, expected: JsonObject) -> dict[str, float]:
@@ -194,7 +195,7 @@ def _figures(answer: JsonObject, expected: JsonObject) -> dict[str, float]:
 
 
 def _signals(answer: JsonObject, expected: JsonObject) -> float:
-    """Return the lesser of 2 b - 1 and 1 - 2 w / 3, not below 0, times 0.8 if the score is wrong.
+    """Return the lesser of 2 b - 1 and 1 - 2 w / 3, times 0.8 if the score is wrong; negative values count as 0.
 
     b is the mean of the shares right among expected 1s and 0s, so constants earn nothing; w counts wrong and invented
     signals.
@@ -212,7 +213,7 @@ def _signals(answer: JsonObject, expected: JsonObject) -> float:
     earned = min(2.0 * balanced - 1.0, 1.0 - _WRONG_SIGNAL * wrong)
     total = as_number(expected.get("piotroski_score"))
     same = left_null(answer, "piotroski_score") if total is None else as_number(answer.get("piotroski_score")) == total
-    return clip(earned) * (1.0 if same else _WRONG_TOTAL)
+    return earned * (1.0 if same or earned < 0 else _WRONG_TOTAL)
 
 
 def _flags_earned(answer: JsonObject, expected: JsonObject, figures: Mapping[str, float]) -> float:

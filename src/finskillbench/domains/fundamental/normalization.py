@@ -133,7 +133,8 @@ def _certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Scor
     if "operating_margin" in parts:
         parts["operating_margin"] = min(parts.get(name, 1.0) for name in ("operating_margin", *_MARGIN_OF))
     invented = sum(value is None and not left_null(predicted, name) for name, value in expected.items())
-    return Score(clip(mean(list(parts.values())) - share(invented, len(parts))), {**parts, "invented": invented})
+    value = mean(list(parts.values())) - share(invented, len(parts))
+    return Score(clip(value), {**parts, "invented": invented}, value)
 
 
 def _unwrap(answer: JsonObject, expected: JsonObject) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

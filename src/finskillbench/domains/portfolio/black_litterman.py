@@ -34,7 +34,7 @@ from finskillbench.engines.portfolio.black_litterman import (
 from finskillbench.engines.portfolio.mandates.fields import black_litterman_from
 from finskillbench.engines.portfolio.measures import clean
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem
-from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth, lowest_raw
 from finskillbench.findings import Findings
 from finskillbench.panels.market.benchmark_weights import RULE
 from finskillbench.scoring.values import clip, first_numbers, mean, mean_absolute_error, numbers, parameter
@@ -238,22 +238,25 @@ def _certified(answer: JsonObject, truth: Truth, task_input: BlackLittermanInput
     """
     problem, after = black_litterman_from(task_input)
     submitted = numbers(answer.get("posterior_returns"))
-    returns = 0.0
+    returns: float | None = None
     if submitted and not set(submitted) - set(problem.tickers):
         predicted = np.array([submitted.get(ticker, 0.0) for ticker in problem.tickers])
         returns = _returns_score(predicted - task_input["risk_free_rate"], after)
     weights = worth.submitted_weights(first_numbers(answer, "optimal_weights", "posterior_weights"), problem.tickers)
     known = truth.verification
-    merit = 0.0
+    merit = Score(0.0)
     if weights is not None:
-        merit = worth.judge_weights(problem, weights, known["optimal_value"], known["trivial_value"]).value
-    return Score(min(returns, merit), {"posterior_returns": returns, "optimal_weights": merit})
+        merit = worth.judge_weights(problem, weights, known["optimal_value"], known["trivial_value"])
+    parts = {"posterior_returns": clip(returns or 0.0), "optimal_weights": merit.value}
+    value = min(parts.values())
+    return Score(value, parts, value or lowest_raw(returns, merit.raw))
 
 
 def _returns_score(excess: Floats, after: Posterior) -> float:
+    """Return 1 less the relative error, before its limit at 0."""
     error = _distance(excess, after) / _ignorance(after)
     rounded = float(np.abs(excess - after.mean).max()) <= _RETURN_ROUNDING
-    return 1.0 if rounded or error <= worth.DEAD_ZONE else clip(1.0 - error)
+    return 1.0 if rounded or error <= worth.DEAD_ZONE else 1.0 - error
 
 
 def _ignorance(after: Posterior) -> float:

@@ -249,6 +249,7 @@ SUBTASK = Subtask(
     input=ConstrainedInput,
     answer=ConstrainedOptimization,
     definitions=portfolio_conventions,
+    template_of=lambda episode, _: " ".join([episode.input["objective"], *sorted(episode.input["constraints"])]),
     build=_build,
     proof=_proof,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},

@@ -31,7 +31,7 @@ from finskillbench.engines.portfolio.mandates import feasibility
 from finskillbench.engines.portfolio.mandates.feasibility import aim_at, least_attainable
 from finskillbench.engines.portfolio.mandates.fields import problem_from
 from finskillbench.engines.portfolio.problem import require_array
-from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth, lowest_raw
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import as_array, as_boolean, as_number, closeness, is_array
 
@@ -168,11 +168,15 @@ def _certified(answer: JsonObject, truth: Truth, task_input: InfeasibilityInput)
     limits.
     """
     verdict, expected = _paper(answer, truth, task_input).value, truth.expected_output
-    evidence = closeness(as_number(answer.get("least_attainable")), expected["least_attainable"], **_EVIDENCE)
+    stated, least = as_number(answer.get("least_attainable")), expected["least_attainable"]
+    evidence = closeness(stated, least, **_EVIDENCE)
     named = answer.get("conflicting_limits")
     conflict = _in_common(as_array(named), expected["conflicting_limits"]) if is_array(named) else 0.0
     parts = {"feasible": verdict, "least_attainable": evidence, "conflicting_limits": conflict}
-    return Score(verdict * evidence * (1 + conflict) / 2, parts)
+    value = verdict * evidence * (1 + conflict) / 2
+    full, none = (max(_EVIDENCE[end] * abs(least), _EVIDENCE[f"{end}_floor"]) for end in ("full", "zero"))
+    unlimited = None if stated is None else (none - abs(stated - least)) / (none - full)
+    return Score(value, parts, None if value else lowest_raw(unlimited))
 
 
 def _in_common(named: list[Any], expected: list[str]) -> float:
@@ -262,6 +266,7 @@ SUBTASK = Subtask(
     input=InfeasibilityInput,
     answer=InfeasibilityDetection,
     definitions=_definitions,
+    template_of=lambda episode, _: str(episode.input["limit_to_relax"]),
     build=_build,
     proof=_proof,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},

@@ -377,6 +377,7 @@ SUBTASK = Subtask(
     input=RebalancingInput,
     answer=_Rebalancing,
     definitions=_definitions,
+    template_of=lambda episode, _: f"{episode.input['objective']} {episode.as_of_date}",
     build=_build,
     proof=_proof,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},

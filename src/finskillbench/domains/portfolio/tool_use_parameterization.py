@@ -20,7 +20,7 @@ from finskillbench.domains.portfolio.tool_use import MISTAKE, count_mistakes, ef
 from finskillbench.domains.portfolio.user_catalogs import sentences_for
 from finskillbench.engines.portfolio.mandates.text import read_mandate
 from finskillbench.engines.portfolio.problem import Objective
-from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth, lowest_raw
 from finskillbench.errors import InternalError
 from finskillbench.findings import Findings
 from finskillbench.scoring import values
@@ -175,7 +175,9 @@ def _certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Sc
         "missing": sorted(wanted.keys() - submitted.keys()),
         "added": sorted(submitted.keys() - wanted.keys()),
     }
-    return Score(values.clip((raw - floor) / (1.0 - floor)) if floor < 1.0 else raw, details)
+    unlimited = (raw - floor) / (1.0 - floor) if floor < 1.0 else raw
+    value = values.clip(unlimited)
+    return Score(value, details, value or lowest_raw(unlimited))
 
 
 def _universe(task_input: JsonObject) -> tuple[list[str], int]:
@@ -220,6 +222,7 @@ SUBTASK = Subtask(
     input=ToolUseInput,
     answer=ToolUseParameterization,
     definitions={},  # the texts contain all definitions
+    template_of=lambda episode, _: episode.input["scenario_description"].partition(".")[0],
     # Releases have one text with many numbers; here every mandate has its own template.
     cluster=lambda episode: str(episode.metadata.get("scenario_type", episode.task_id)),
     build=_build,

@@ -153,6 +153,7 @@ SUBTASK = Subtask(
     input=UnconstrainedInput,
     answer=UnconstrainedOptimization,
     definitions=portfolio_conventions,
+    template_of=lambda episode, _: f"{episode.input['objective']} {episode.as_of_date}",
     build=_build,
     proof=_proof,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _paper, Profile.CERTIFIED: _certified},

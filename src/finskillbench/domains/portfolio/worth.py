@@ -15,7 +15,7 @@ from finskillbench.engines.portfolio.optimise import optimise
 from finskillbench.engines.portfolio.problem import Objective, PortfolioProblem, require_array
 from finskillbench.engines.portfolio.rebalance import RebalancingRules
 from finskillbench.engines.portfolio.trivial import trivial_value
-from finskillbench.episode import JsonObject, Score, Truth
+from finskillbench.episode import JsonObject, Score, Truth, lowest_raw
 from finskillbench.scoring.values import as_number, clip, first_numbers, l2, numbers
 from finskillbench.sums import exact_sum
 
@@ -77,7 +77,8 @@ def judge_weights(problem: PortfolioProblem, weights: Floats, optimal: float, tr
     value = problem.value(weights / weights.sum())
     gap = (value - optimal) / (trivial - optimal)
     scale = {"objective": value, "full_marks_at": optimal, "no_marks_at": trivial, "share_of_the_way_down": gap}
-    return Score(kept.value * (1.0 if gap <= DEAD_ZONE else clip(1.0 - gap)), {**scale, **kept.details})
+    total = kept.value * (1.0 if gap <= DEAD_ZONE else clip(1.0 - gap))
+    return Score(total, {**scale, **kept.details}, total or lowest_raw(kept.value - gap))
 
 
 def score_weights(answer: JsonObject, truth: Truth, problem: PortfolioProblem) -> Score:
@@ -96,7 +97,8 @@ def judge_limits(problem: PortfolioProblem, weights: Floats) -> Score:
     broken = {name: severity for name, check in checks.items() if (severity := measures.breach(name, check)) > 0}
     if missed > forgiven:
         broken["fully_invested"] = clip(missed / forgiven - 1.0)
-    return Score(clip(1.0 - exact_sum(broken.values())), {"violated": broken} if broken else {})
+    kept = 1.0 - exact_sum(broken.values())
+    return Score(clip(kept), {"violated": broken} if broken else {}, kept)
 
 
 def submitted_weights(value: Mapping[str, float], tickers: Sequence[str]) -> Floats | None:
@@ -164,36 +166,38 @@ def judge_rebalancing(
     if not kept.value > 0:
         return kept
     start, value, cost = problem.value(current), problem.value(weights / weights.sum()), rules.cost(weights, current)
-    parts = {
+    unlimited = {
         "improvement": marks((value - required_value) / (start - required_value), SHORTFALL),
         "cost": marks(cost / least_cost - 1.0, EXTRA_COST),
         "min_trade": 1.0 - _undersized(problem, rules, weights),
     }
+    parts = {name: clip(part) for name, part in unlimited.items()}
     reported = as_number(answer.get("turnover"))
     traded = measures.one_way_turnover(weights, current)
-    agrees = 0.0 if reported is None else marks(abs(reported - traded), _TURNOVER_AGREES)
+    agrees = 0.0 if reported is None else clip(marks(abs(reported - traded), _TURNOVER_AGREES))
     trades = _trades_agree(numbers(answer.get("trade_list")), weights - current, problem.tickers)
     total = kept.value * parts["improvement"] * parts["cost"] * parts["min_trade"] * (agrees + trades) / 2
     scale = {"objective": value, "required_value": required_value, "cost_bps": cost, "least_cost_bps": least_cost}
-    return Score(total, {**scale, **kept.details, **parts, "turnover_agrees": agrees, "trades_agree": trades})
+    details = {**scale, **kept.details, **parts, "turnover_agrees": agrees, "trades_agree": trades}
+    return Score(total, details, None if total else lowest_raw(*unlimited.values()))
 
 
 def _undersized(problem: PortfolioProblem, trading_rules: RebalancingRules, weights: Floats) -> float:
-    """Return the violation of the minimum trade: 0 within rounding, 1 from `BROKEN` below it."""
+    """Return the violation of the minimum trade: at most 0 within rounding, at least 1 from `BROKEN` below it."""
     current = require_array(problem.current, "current portfolio")
     size, needed = np.abs(weights - current), trading_rules.least_trades(weights, current, measures.ROUNDING)
     missing = np.where(size > measures.ROUNDING, needed - size - measures.ROUNDING, 0.0)
-    return clip(float((missing / np.maximum(measures.BROKEN * needed, measures.ROUNDING)).max()))
+    return float((missing / np.maximum(measures.BROKEN * needed, measures.ROUNDING)).max())
 
 
 def _trades_agree(trades: dict[str, float], changes: Floats, tickers: tuple[str, ...]) -> float:
     if not trades or set(trades) - set(tickers):
         return 0.0
     listed = np.array([trades.get(ticker, 0.0) for ticker in tickers])
-    return marks(float(np.abs(listed - changes).max()), _TRADES_AGREE)
+    return clip(marks(float(np.abs(listed - changes).max()), _TRADES_AGREE))
 
 
 def marks(missed: float, within: Range) -> float:
-    """Interpolate from full marks at one end of a range to none at the other."""
+    """Interpolate from 1 at one end of a range to 0 at the other, without limits beyond."""
     full, none = within
-    return clip((none - missed) / (none - full))
+    return (none - missed) / (none - full)

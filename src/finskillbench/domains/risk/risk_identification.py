@@ -48,7 +48,7 @@ from finskillbench.engines.risk.exposures import (
 )
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, require_field
 from finskillbench.engines.risk.report import exposure_list
-from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth
+from finskillbench.episode import Episode, JsonObject, Profile, Prompt, Score, Truth, lowest_raw
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import as_number, as_text, clip, closeness, dcg, objects, overlap, parameter, share
 
@@ -177,9 +177,11 @@ def _certified(answer: JsonObject, truth: Truth, task_input: IdentificationInput
     )
     ranked_as = ((item.get("rank"), place) for place, item in enumerate(answered, start=1))
     ranks = all(rank is None or as_number(rank) == place for rank, place in ranked_as)
-    value = clip(2.0 * earned / math.fsum(discounts) - 1.0)
+    unlimited = 2.0 * earned / math.fsum(discounts) - 1.0
+    value = clip(unlimited)
     value *= (DISORDER + (1 - DISORDER) * order) * (1.0 if top else TOP_MISSED) * (1.0 if ranks else RANKS)
-    return Score(value, {"credit": credit, "given": len(answered), "order": order, "top": top, "ranks": ranks})
+    details = {"credit": credit, "given": len(answered), "order": order, "top": top, "ranks": ranks}
+    return Score(value, details, value or lowest_raw(unlimited))
 
 
 def _place(wanted: Mapping[str, Any], answered: _Items) -> int | None:

@@ -18,6 +18,7 @@ from finskillbench.domains.risk.examples import exploits
 from finskillbench.domains.risk.examples.stress_testing import graded_examples, shortcuts
 from finskillbench.domains.risk.inputs import ScenarioInput, StressInput
 from finskillbench.domains.risk.objects.construct import RiskObjects
+from finskillbench.domains.risk.objects.scenarios import SEVERE
 from finskillbench.domains.risk.objects.stress import LEAST_PNL, StressCase, StressPair, as_stated, at_tier, tiers_of
 from finskillbench.domains.risk.rederive_stress import rederived_stress_answer as second_answer
 from finskillbench.domains.risk.rederive_stress import stress_holdings, stress_with_var, to_stress_answer
@@ -354,6 +355,7 @@ SUBTASK: Subtask[StressInput, RiskObjects] = Subtask(
     answer=StressTesting,
     definitions=_definitions,
     cluster=by_input("stress_scenario", "scenario_id"),
+    template_of=lambda episode, _: episode.input["stress_scenario"]["scenario_id"].removesuffix(SEVERE),
     build=_build,
     rederive=second_answer,
     scorers={Profile.PAPER: _paper, Profile.STRICT: _strict, Profile.CERTIFIED: _certified},

@@ -161,7 +161,7 @@ class HermesSession:
         """Return a turn with repaired calls, whose ids are unique and kept unchanged by Hermes."""
         calls: list[ToolCall] = []
         for i, made in enumerate(turn.tool_calls):
-            call = self.state.repaired(made, self._conversation.offered)
+            call = self.state.repaired(made, self.state.offered)
             usual = _USUAL_ID.fullmatch(call.id) is not None and call.id not in self._order
             calls.append(call if usual else replace(call, id=f"call_{len(self.state.calls)}_{i}"))
             self._order.append(calls[-1].id)
@@ -179,7 +179,7 @@ class HermesSession:
         if call.name in SKILL_TOOLS:
             served = request["result"], self._skill_outcome(call.name, request["result"]), float(request["seconds"])
         else:
-            served = await state.serve(call, self._conversation.offered)
+            served = await state.serve(call, self.state.offered)
         self._results[call.id] = served[0]
         state.record_tool_call(turn, call, served)
         if state.toolbox.answer is not None:
@@ -222,7 +222,7 @@ class HermesSession:
             return
         self._settled = True
         known = {record.id for record in self.state.records}
-        offered = {tool.name for tool in self._conversation.offered}
+        offered = {tool.name for tool in self.state.offered}
         for call in self._conversation.turn.tool_calls:
             if call.id in known:
                 continue

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import orjson
 from platformdirs import user_cache_path
@@ -39,26 +39,34 @@ Progress = Callable[[str], None]
 if TYPE_CHECKING:
     from finskillbench.edition import Edition
 
-_BUILDERS = ("arrays.py", "domains", "edition", "engines", "episode.py", "panels", "sources")
+_BUILDERS = ("arrays.py", "domains", "edition", "engines", "episode.py", "panels", "sources", "splits.py")
 _SMALL = 15
 """Number of companies in a small edition."""
 _RUNNERS = (*_BUILDERS, "harness", "runs", "sandbox", "scoring")
 
 
 def default_edition(progress: Progress, suite: str = PAPER_SUITE, *, small: bool = False) -> Path:
-    """Return the folder of the default edition of a suite, and build it if it is missing.
+    """Return the folder of the default edition of a suite, as `cached_edition`.
 
-    A small one has 15 companies and one episode of each subtask. If several processes need it, one builds and the
-    others wait. Raises `InputError` if the cache cannot be written.
+    A small one has 15 companies and one episode of each subtask.
     """
-    folder = user_cache_path("finskillbench") / "editions" / f"{'small-' * small}{suite}-{code_digest(_BUILDERS)[:12]}"
+    options: dict[str, Any] = {"companies": _SMALL, "episodes": 1} if small else {}
+    return cached_edition(f"{'small-' * small}{suite}", progress, suite=suite, **options)
+
+
+def cached_edition(name: str, progress: Progress, **options: Any) -> Path:
+    """Return the folder of an edition in the user's cache, and build it if it is missing.
+
+    If several processes need it, one builds and the others wait. `name` must identify `options`, the arguments of
+    `build_edition`. Raises `InputError` if the cache cannot be written.
+    """
+    folder = user_cache_path("finskillbench") / "editions" / f"{name}-{code_digest(_BUILDERS)[:12]}"
     if not folder.exists():
         from finskillbench.edition import build_edition
 
         with _file_lock(folder.with_name(f"{folder.name}.lock"), progress):
             if not folder.exists():
-                names, episodes = (_SMALL, 1) if small else (None, None)
-                build_edition(suite=suite, companies=names, episodes=episodes, out=folder, progress=progress)
+                build_edition(**options, out=folder, progress=progress)
     return folder
 
 
@@ -74,7 +82,7 @@ def _file_lock(path: Path, progress: Progress) -> Generator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            progress("waiting for another process to build the default edition")
+            progress("waiting for another process to build the edition")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -42,6 +42,7 @@ from finskillbench.sources.synthetic.market.factors import (
     volatility_multiplier,
 )
 from finskillbench.sources.synthetic.market.fundamentals import Fundamentals, draw_fundamentals
+from finskillbench.splits import is_for_training
 
 MIN_NAMES, MAX_NAMES = 15, 3000
 _ANCHOR = date(2025, 6, 30)
@@ -91,7 +92,8 @@ def simulate(seed: int, names: int = 30) -> SyntheticMarket:
     days = calendar.sessions()
     quarters = calendar.quarter_ends(date(2015, 1, 1), date(2025, 9, 30))
     counts = sector_counts({sector: profile.count for sector, profile in calendar.PROFILES.items()}, names)
-    companies = invent_companies(counts, calendar.generator(seed, calendar.SyntheticStream.NAMES))
+    rng = calendar.generator(seed, calendar.SyntheticStream.NAMES)
+    companies = invent_companies(counts, rng, training=is_for_training(seed))
     sectors = tuple(company.security.sector for company in companies)
     macro = draw_macro(days, calendar.generator(seed, calendar.SyntheticStream.MACRO))
     factors = draw_factors(days, calendar.generator(seed, calendar.SyntheticStream.FACTORS))

@@ -51,7 +51,7 @@ from finskillbench_desk.allocate.sources import (
     book_json,
     vendor_of,
 )
-from finskillbench_desk.disclosure import plan
+from finskillbench_desk.disclosure import plan, structure_of
 from finskillbench_desk.market import ListedName
 
 NAME = "allocate"
@@ -225,6 +225,7 @@ SUBTASK: Subtask[AllocateInput, tuple[ListedName, ...]] = Subtask(
     answer=Allocation,
     definitions=CONVENTIONS,
     cluster=lambda episode: episode.task_id,
+    template_of=structure_of,
     build=build,
     proof=proof,
     scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from finskillbench.arrays import Floats
-from finskillbench.episode import Disclosure, JsonObject, Prompt, Score, Truth
+from finskillbench.episode import Disclosure, JsonObject, Prompt, Score, Truth, lowest_raw
 from finskillbench.scoring.values import as_number, as_object
 from finskillbench.sums import exact_sum
 from finskillbench_desk.allocate.cases import AllocationCase
@@ -39,7 +39,7 @@ from finskillbench_desk.allocate.sources import (
     vendor_of,
 )
 from finskillbench_desk.engines.trading.net_of_costs import TradingProblem
-from finskillbench_desk.share import share_of_gain
+from finskillbench_desk.share import raw_share, share_of_gain
 
 _LARGEST = 1e3
 """Larger weights are rejected, which keeps their squares finite."""
@@ -92,7 +92,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
         return Score(0.0, {"weights": "absent, or not numbers by ticker of the universe", "traps": untested})
     utility, broken = problem.utility(weights), problem.excesses(weights)
     merit = utility - PENALTY * exact_sum(broken.values())
-    value = share_of_gain(merit, known["textbook_utility"], known["attainable_utility"])
+    gain = merit, known["textbook_utility"], known["attainable_utility"]
+    value = share_of_gain(*gain)
     best = np.array([truth.expected_output["weights"].get(ticker, 0.0) for ticker in known["book"]["tickers"]])
     traps = {
         name: weights_verdict(weights, best, np.array(wrong), problem.held) for name, wrong in known["misread"].items()
@@ -106,7 +107,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
         "turnover": float(np.abs(weights - problem.held).sum()) / 2,
         "traps": traps,
     }
-    return Score(value, details)
+    return Score(value, details, value or lowest_raw(raw_share(*gain)))
 
 
 def weights_verdict(weights: Floats, best: Floats, wrong: Floats, held: Floats) -> str:

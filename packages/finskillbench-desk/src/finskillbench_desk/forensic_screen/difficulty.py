@@ -4,7 +4,7 @@ answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -200,8 +200,10 @@ def log_score(q: Floats, p: Floats) -> float:
     return float(p @ np.log(q) + (1.0 - p) @ np.log1p(-q))
 
 
-def score_parts(parsed: ParsedAssessments, posterior: Floats, base_rate: float) -> dict[str, float]:
-    """Return both score parts in [0, 1], relative to the best answer that is the same for every company.
+def score_parts(
+    parsed: ParsedAssessments, posterior: Floats, base_rate: float, share: Callable[..., float] = share_of_gain
+) -> dict[str, float]:
+    """Return both score parts by `share`, relative to the best answer that is the same for every company.
 
     `posterior` (n, K) is by kind; missing probabilities count as `base_rate`.
     """
@@ -211,8 +213,8 @@ def score_parts(parsed: ParsedAssessments, posterior: Floats, base_rate: float) 
     single, most = posterior[:, single_kind(posterior)].sum(), posterior.max(axis=1).sum()
     named = posterior[np.arange(len(p)), parsed.kinds][parsed.kinds >= 0].sum()
     return {
-        "probabilities": share_of_gain(answer_score, nothing, best),
-        "kinds": share_of_gain(float(named), float(single), float(most)),
+        "probabilities": share(answer_score, nothing, best),
+        "kinds": share(float(named), float(single), float(most)),
     }
 
 

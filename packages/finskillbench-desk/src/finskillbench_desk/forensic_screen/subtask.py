@@ -24,10 +24,10 @@ from finskillbench.domains.checks.proofs import expect_agreement, rederivation_p
 from finskillbench.domains.examples import Examples, Label
 from finskillbench.domains.interactive import EpisodeBudget, InteractiveCase
 from finskillbench.domains.tables import EpisodeTable, TableReference, reference
-from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth
+from finskillbench.episode import Episode, JsonObject, Profile, Score, Truth, lowest_raw
 from finskillbench.findings import Findings
 from finskillbench.scoring.values import as_array, as_number, as_object, numbers, objects
-from finskillbench_desk.disclosure import PlannedCase, plan
+from finskillbench_desk.disclosure import PlannedCase, plan, structure_of
 from finskillbench_desk.engines.posterior.posterior import kind_probabilities
 from finskillbench_desk.forensic_screen import law_prompts, procedures, rederive
 from finskillbench_desk.forensic_screen.difficulty import (
@@ -54,6 +54,7 @@ from finskillbench_desk.forensic_screen.law_world import LIKELIER, draw_law_worl
 from finskillbench_desk.forensic_screen.laws import STRUCTURES, law_json, read_law
 from finskillbench_desk.forensic_screen.reading import AdjustedRatios, read_adjusted_ratios, read_archive, usable
 from finskillbench_desk.forensic_screen.rederive import rederive_traps as traps_again
+from finskillbench_desk.share import raw_share
 
 EVEN = 0.5
 """Base rate used by a reader who ignores the stated one."""
@@ -152,7 +153,9 @@ def certified(answer: JsonObject, truth: Truth, task_input: ForensicInput) -> Sc
         for trap in objects(stated.get("traps"))
     }
     value = math.fsum(weight * found[part] for part, weight in WEIGHTS.items())
-    return Score(value, {**found, "traps": traps})
+    unlimited = score_parts(parsed, posterior, as_number(stated.get("base_rate")) or 0.0, raw_share)
+    raw = value or lowest_raw(math.fsum(weight * unlimited[part] for part, weight in WEIGHTS.items()))
+    return Score(value, {**found, "traps": traps}, raw)
 
 
 def _build(context: BuildContext, objects_: object) -> Iterator[BuiltTask]:
@@ -320,6 +323,7 @@ SUBTASK: Subtask[ForensicInput, Any] = Subtask(
     input=ForensicInput,
     answer=ForensicScreen,
     cluster=lambda episode: episode.task_id,
+    template_of=structure_of,
     build=_build,
     proof=proof,
     scorers={Profile.CERTIFIED: certified, Profile.STRICT: certified},

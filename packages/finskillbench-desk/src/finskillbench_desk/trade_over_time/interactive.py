@@ -21,9 +21,9 @@ import polars as pl
 from finskillbench.arrays import Floats, Integers
 from finskillbench.domains.interactive import InvalidActionError, ToolContract
 from finskillbench.domains.tables import EpisodeTable
-from finskillbench.episode import JsonObject, Score, Truth
+from finskillbench.episode import JsonObject, Score, Truth, lowest_raw
 from finskillbench.scoring.values import as_array, as_number, as_object, is_object
-from finskillbench_desk.share import share_of_gain
+from finskillbench_desk.share import raw_share, share_of_gain
 from finskillbench_desk.trade_over_time.optimum import TradingSetup, TradingTrap, fallen_book, from_json, losses
 from finskillbench_desk.trade_over_time.world import (
     DECISIONS,
@@ -95,7 +95,8 @@ def certified(answer: JsonObject, truth: Truth, task_input: object) -> Score:
     books, taken = followed(setup, answer.get("record"))
     lost = losses(setup, aims, books)
     textbook = math.fsum(known["textbook_losses"])
-    value = share_of_gain(-float(lost.sum()), -textbook, 0.0)
+    gain = -float(lost.sum()), -textbook, 0.0
+    value = share_of_gain(*gain)
     details: dict[str, Any] = {
         "decisions": taken,
         "loss": float(lost.sum()),
@@ -103,7 +104,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: object) -> Score:
         "losses": lost.tolist(),
         "traps": _traps(setup, aims, books, taken, known["traps"]),
     }
-    return Score(value, details)
+    return Score(value, details, value or lowest_raw(raw_share(*gain)))
 
 
 def _traps(setup: TradingSetup, aims: Floats, books: list[Floats], taken: int, planted: Any) -> dict[str, str]:

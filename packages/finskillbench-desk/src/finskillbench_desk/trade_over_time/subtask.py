@@ -19,7 +19,7 @@ from finskillbench.domains.examples import Examples
 from finskillbench.domains.interactive import EpisodeBudget, InteractiveCase
 from finskillbench.domains.tables import TableReference, reference
 from finskillbench.episode import Episode, JsonObject, Profile, Truth
-from finskillbench_desk.disclosure import PlannedCase, plan
+from finskillbench_desk.disclosure import PlannedCase, plan, structure_of
 from finskillbench_desk.market import ListedName
 from finskillbench_desk.trade_over_time.examples import exploits, graded_examples
 from finskillbench_desk.trade_over_time.generate import PROCEDURES, draw_trading_world
@@ -271,6 +271,7 @@ SUBTASK: Subtask[Any, tuple[ListedName, ...]] = Subtask(
     prefix=PREFIX,
     input=TradingInput,
     answer=Trading,
+    template_of=structure_of,
     build=_build,
     proof=proof,
     scorers={Profile.STRICT: certified, Profile.CERTIFIED: certified},

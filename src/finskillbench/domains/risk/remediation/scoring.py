@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from finskillbench.engines.risk.portfolio import MarketSnapshot, Portfolio, turn
 from finskillbench.engines.risk.remediation import portfolio_after, total_excess
 from finskillbench.engines.risk.task import market_from, portfolio_from
 from finskillbench.engines.risk.trading import trading_rules_from
-from finskillbench.episode import JsonObject, Score, Truth
+from finskillbench.episode import JsonObject, Score, Truth, lowest_raw
 from finskillbench.scoring.values import (
     as_boolean,
     as_number,
@@ -85,14 +86,14 @@ def definitions(task_input: RemediationInput) -> dict[str, str]:
     return mandate_conventions(task_input, {**_TRADES, **(turnover if limited else _NO_TURNOVER), **_ROUNDING})
 
 
-def merit_of_cost(cost: float, least: float) -> float:
+def merit_of_cost(cost: float, least: float, limit: Callable[[float], float] = clip) -> float:
     """Return 1 at the least cost, falling linearly to 0 at `WORTHLESS_COST_RATIO` times it."""
-    return clip((WORTHLESS_COST_RATIO - cost / max(least, _TINY)) / (WORTHLESS_COST_RATIO - 1.0))
+    return limit((WORTHLESS_COST_RATIO - cost / max(least, _TINY)) / (WORTHLESS_COST_RATIO - 1.0))
 
 
-def merit_of_excess(excess: float, least: float, before: float) -> float:
+def merit_of_excess(excess: float, least: float, before: float, limit: Callable[[float], float] = clip) -> float:
     """Return 1 at the least shortfall, 0 if at most `LEAST_CLOSED` of the removable part is removed."""
-    return clip(1.0 - (excess - least) / max((1.0 - LEAST_CLOSED) * (before - least), _TINY))
+    return limit(1.0 - (excess - least) / max((1.0 - LEAST_CLOSED) * (before - least), _TINY))
 
 
 def paper(answer: JsonObject, truth: Truth, task_input: RemediationInput) -> Score:
@@ -137,11 +138,11 @@ def certified(answer: JsonObject, truth: Truth, task_input: RemediationInput) ->
     kept["minimum_trade"] = _left_by(ticket_shortfall(portfolio.weights, trades, rules.ticket))
     cost = rules.cost(trades)
     if curable:
-        merit = merit_of_cost(cost, known["least_cost"])
+        unlimited = merit_of_cost(cost, known["least_cost"], float)
     else:
         shortfall = total_excess(done, mandate, market) + cost
-        merit = merit_of_excess(shortfall, known["least_shortfall"], known["shortfall_before"])
-    merit = 1.0 if merit >= 1.0 - EXACT else merit
+        unlimited = merit_of_excess(shortfall, known["least_shortfall"], known["shortfall_before"], float)
+    merit = 1.0 if unlimited >= 1.0 - EXACT else clip(unlimited)
     agrees = as_boolean(answer.get("post_trade_compliant")) is curable
     reported = closeness(
         as_number(answer.get("total_turnover")),
@@ -161,7 +162,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: RemediationInput) ->
         "turnover_agrees": reported,
         "trades_agree": consistent,
     }
-    return Score(value, details)
+    return Score(value, details, value or lowest_raw(unlimited))
 
 
 def _left_by(excess: float) -> float:

@@ -21,6 +21,7 @@ from finskillbench.sources.synthetic.calendar import (
     round_to,
     session_ordinals,
 )
+from finskillbench.splits import is_reserved
 
 _SPREAD = (0.17, 0.18, 0.18, 0.16, 0.16, 0.12)
 _TYPICAL_VOLATILITY = 0.20
@@ -144,14 +145,19 @@ class SyntheticCompany:
     founded: int
 
 
-def invent_companies(counts: dict[str, int], rng: np.random.Generator) -> tuple[SyntheticCompany, ...]:
-    """Invent `counts` companies by sector, sorted by symbol, with unique tickers, CIKs and CUSIPs."""
+def invent_companies(
+    counts: dict[str, int], rng: np.random.Generator, *, training: bool = False
+) -> tuple[SyntheticCompany, ...]:
+    """Invent `counts` companies by sector, sorted by symbol, with unique tickers, CIKs and CUSIPs.
+
+    A market for `training` has no company that is reserved for tests.
+    """
     taken: set[str] = set(_REAL)
     companies: list[SyntheticCompany] = []
     number = 0
     for sector in SECTORS:
         for _ in range(counts.get(sector, 0)):
-            word, ticker = _word(taken, rng)
+            word, ticker = _word(taken, rng, training=training)
             business = PROFILES[sector].business
             ending, sub_sector = business[int(rng.integers(len(business)))]
             number += int(rng.integers(1, 11))
@@ -174,7 +180,7 @@ def invent_companies(counts: dict[str, int], rng: np.random.Generator) -> tuple[
     return tuple(sorted(companies, key=lambda c: c.security.symbol))
 
 
-def _word(taken: set[str], rng: np.random.Generator) -> tuple[str, str]:
+def _word(taken: set[str], rng: np.random.Generator, *, training: bool) -> tuple[str, str]:
     """Draw an unused word and its ticker: four leading characters and a later one."""
     while True:
         parts = [p[int(rng.integers(len(p)))] for p in (_FIRST_SYLLABLES, _MIDDLE_SYLLABLES, _LAST_SYLLABLES)]
@@ -184,7 +190,7 @@ def _word(taken: set[str], rng: np.random.Generator) -> tuple[str, str]:
             continue
         for last in letters[4:]:
             ticker = letters[:4] + last
-            if last not in _SPECIAL_LAST and ticker not in taken:
+            if last not in _SPECIAL_LAST and ticker not in taken and not (training and is_reserved(ticker)):
                 taken.update((ticker, letters))
                 return word, ticker
 

@@ -274,7 +274,6 @@ def _rows(names: list[str], quarters: list[str], lines: Lines, units: np.ndarray
             _filed(quarters[-1], 80) if late > 1 else filed[at] for at, late in zip(quarter, version, strict=True)
         ],
         "unit": [units[number] for number in company],
-        "form": ["10-K" if quarters[number][-1] == "4" else "10-Q" for number in quarter],
         "period_end": [_ENDS[quarters[number][-1]].format(quarters[number][:4]) for number in quarter],
         "currency": ["USD"] * len(company),
         "standard": ["US GAAP"] * len(company),

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,27 +29,75 @@ from panels import Floats
 logsumexp: Any = special.logsumexp
 expit: Any = special.expit
 
+SCALES = (0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95, 1.05, 1.2)
+"""Sizes of traces today as multiples of those in the archive."""
+MISSED = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""Shares of managed companies that examination does not find."""
 
-def innovations(levels: Floats, before: int, freedom: float = 6.0) -> tuple[Floats, Floats, Floats]:
+
+def innovations(levels: Floats, before: int) -> tuple[Floats, Floats, Floats]:
     """Return standardised innovations (N, T, R), persistence (R,) and deviations (N, R) of log levels (N, T, R).
 
     Means, persistence (pooled, corrected for the means taken out) and deviations come from the first `before` periods.
-    A deviation is drawn to the median of its series with the weight of `freedom` observations, and widened until each
-    period agrees with the deviation that the other periods give. Period 0 is lost: 0.
+    A variance is drawn to the median of its series times the restlessness of its case, as far as that is likely, and
+    widened until each period agrees with what the other periods give. Period 0 is lost: 0.
     """
     past = levels[:, :before] - np.nanmean(levels[:, :before], axis=1, keepdims=True)
     raw = np.nansum(past[:, 1:] * past[:, :-1], (0, 1)) / np.nansum(past[:, :-1] ** 2, (0, 1))
     persistence = np.array([_persistence(float(each), before) for each in raw])
     steps = levels[:, 1:] - persistence * levels[:, :-1]
-    steps = steps - np.nanmean(steps[:, : before - 1], axis=1, keepdims=True)
-    known = steps[:, : before - 1] ** 2
-    total, count = np.nansum(known, axis=1), before - 2
-    usual = np.median(total, axis=0) / count
-    deviation = np.sqrt((total + usual * freedom) / (count + freedom))
-    rest = (total[:, None] - known + usual * freedom) / (count - 1 + freedom)
-    deviation = deviation * np.sqrt(np.nanmean(known / rest, axis=(0, 1)) * (before / (before - 2)))
-    e = np.concatenate([np.zeros_like(steps[:, :1]), steps / deviation[:, None]], axis=1)
-    return np.nan_to_num(e), persistence, deviation
+    weight, count = np.ones((*steps.shape[:2], 1)), before - 2
+    for _ in range(3):
+        quiet = (weight * np.isfinite(steps))[:, : before - 1]
+        steps = steps - (np.nansum(quiet * steps[:, : before - 1], 1) / quiet.sum(1))[:, None]
+        known = weight[:, : before - 1] * steps[:, : before - 1] ** 2
+        total = np.nansum(known, axis=1)
+        usual = np.median(total, axis=0) / count
+        restless = (total / usual).mean(axis=1, keepdims=True) / count
+        signal = 1 - 2 / total.shape[1] / count / max(float(restless.var()), 1e-9)
+        usual = usual * (1 + max(signal, 0.0) * (restless - 1))
+        freedom, best = 4.0, -np.inf
+        for tried in (4.0, 8.0, 16.0, 32.0, 64.0, 128.0):
+            prior, both = usual * tried, (tried + count) / 2
+            log = tried / 2 * np.log(prior) - both * np.log(prior + total) - special.betaln(tried / 2, count / 2)
+            best, freedom = max((best, freedom), (float(log.sum()), tried))
+        deviation = np.sqrt((total + usual * freedom) / (count + freedom))
+        rest = (total[:, None] - known + usual[:, None] * freedom) / (count - 1 + freedom)
+        deviation = deviation * np.sqrt(np.nanmean(known / rest, axis=(0, 1)) * (before / (before - 2)))
+        e = np.nan_to_num(np.concatenate([np.zeros_like(steps[:, :1]), steps / deviation[:, None]], axis=1))
+        weight = _weights(e, before)[:, 1:]
+    return e, persistence, deviation
+
+
+def _bad(e: Floats, before: int) -> tuple[float, float, Floats]:
+    """Return share and variance of bad periods, in which all series of a case jump, and their log factors (N, T)."""
+    share, wide, square = 0.01, 9.0, e**2
+    for _ in range(20):
+        logs = (square * (1 - 1 / wide) - np.log(wide)).sum(2) / 2
+        p = expit(np.log(share / (1 - share)) + logs[:, 1:before])
+        share = float(np.clip(p.mean(), 1e-5, 0.1))
+        wide = max(9.0, float((p * square[:, 1:before].mean(2)).sum() / (p.sum() + 1e-9)))
+    return share, wide, (square * (1 - 1 / wide) - np.log(wide)).sum(2) / 2
+
+
+def _weights(e: Floats, before: int) -> Floats:
+    """Return weights (N, T, 1), near 1, and small for bad periods before the window."""
+    share, wide, logs = _bad(e, before)
+    p = expit(np.log(share / (1 - share)) + logs)
+    p[:, before:] = 0
+    return (1 - p + p / wide)[..., None]
+
+
+def bad_periods(e: Floats, before: int, when: Floats | None = None) -> Floats:
+    """Return log factors (N,) of bad periods after the first `before`: take them off `log_factors` of traces.
+
+    In a bad period all series of a case jump at once. Share and size come from the first `before` periods. `when` (N,)
+    is the period of a stated change of level, which is none; the number of periods for cases without one.
+    """
+    share, _, logs = _bad(e, before)
+    if when is not None:
+        logs = np.where(np.arange(e.shape[1]) == when[:, None], 0.0, logs)
+    return np.logaddexp(np.log1p(-share), np.log(share) + logs[:, before:]).sum(1)
 
 
 def _persistence(raw: float, periods: int) -> float:
@@ -98,44 +146,41 @@ def profiles(
     return level[..., None] - persistence * older[..., None]
 
 
-def joint_scores(e: Floats, before: int, *, tails: bool = False) -> tuple[Floats, float]:
+def joint_scores(e: Floats, before: int, *, alone: bool = False) -> tuple[Floats, Any]:
     """Return scores (N, T, R) of innovations and their information: decorrelated, each series in its place.
 
-    Correlations come from the first `before` periods. Scores are normal, with information 1. With `tails`, quarters in
-    which all series jump are discounted by a multivariate Student law of deviation 1; it also discounts large traces.
+    Correlations come from the first `before` periods. Periods in which all series of a case jump are discounted. Scores
+    of series that move `alone` keep what the others say of their noise; their information differs by series.
     """
-    known = np.clip(e[:, 1:before].reshape(-1, e.shape[2]), -4, 4)
+    weight = _weights(e, before)
+    known = (np.clip(e, -4, 4) * np.sqrt(weight))[:, 1:before].reshape(-1, e.shape[2])
     value, vector = np.linalg.eigh(np.corrcoef(known.T))
-    white, count = e @ ((vector / np.sqrt(value)) @ vector.T), e.shape[2]
-    if not tails:
-        return white, 1.0
-    square = (white[:, 1:before] ** 2).sum(2).ravel()
-    square = square * count / square.mean()
-    best = -np.inf, 0.0, 1.0
-    for freedom in (2.5, 4.0, 6.0, 10.0, 20.0, 1e4):
-        scale = np.median(square) / special.fdtri(count, freedom, 0.5) / count
-        log = len(square) * (
-            special.gammaln((freedom + count) / 2) - special.gammaln(freedom / 2) - count / 2 * np.log(freedom * scale)
-        ) - (freedom + count) / 2 * float(np.log1p(square / freedom / scale).sum())
-        best = max(best, (log, freedom, scale))
-    _, freedom, scale = best
-    rest = (white**2).sum(2, keepdims=True) / scale
-    return white * (freedom + count) / (freedom + rest) / scale, (freedom + count) / (freedom + count + 2) / scale
+    inverse = (vector / value) @ vector.T
+    root = (vector / np.sqrt(value)) @ vector.T
+    return (weight * (e @ inverse), np.diag(inverse)) if alone else (weight * (e @ root), 1.0)
 
 
 def trace_sums(
-    scores: Floats, information: float, profile: Floats, before: int, first: int = 1
+    scores: Floats, information: Any, profile: Floats, before: int, first: int = 1, moves: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """Return information and score (N, S, R) of a trace of each series, means of the series being uncertain.
 
-    Periods before `first` are left out; `before` is the number of periods behind each mean.
+    Periods before `first` are left out; `before` is the number of periods behind each mean. `moves` (N, T, R) is what a
+    change of level does to innovations, such as after an acquisition: `profiles(lambda age: 1 + 0 * age, when, periods,
+    persistence)[0]` with a period for each company, `periods` for none.
     """
     h, score = profile[:, :, first:], scores[:, first:]
-    drift = h.sum(2) / np.sqrt(before + h.shape[2])
-    x = ((h * h).sum(2) - drift**2) * information
-    y = np.einsum("nstr,ntr->nsr", np.broadcast_to(h, (len(score), *h.shape[1:])), score)
-    y = y - drift * score.sum(1)[:, None] / np.sqrt(before + h.shape[2])
-    return np.broadcast_to(x, y.shape), y
+    h = np.broadcast_to(h, (len(score), *h.shape[1:]))
+    count = before + scores.shape[1] - max(first, before)
+    x = (h * h).sum(2) - h.sum(2) ** 2 / count
+    y = np.einsum("nstr,ntr->nsr", h, score) - h.sum(2) * score.sum(1)[:, None] / count
+    if moves is not None:
+        m = moves[:, first:]
+        size = np.maximum((m * m).sum(1) - m.sum(1) ** 2 / count, 1e-9)[:, None]
+        cross = np.einsum("nstr,ntr->nsr", h, m) - h.sum(2) * m.sum(1)[:, None] / count
+        x = x - cross**2 / size
+        y = y - cross * ((m * score).sum(1) - m.sum(1) * score.sum(1) / count)[:, None] / size
+    return x * information, y
 
 
 @dataclass(frozen=True)
@@ -154,6 +199,11 @@ class Traces:
     sizes: str
     both: bool
     moved: Floats
+
+    def scaled(self, scale: float) -> Traces:
+        """Return the same traces with other sizes."""
+        deviation = self.deviation if self.sizes == "common" else self.deviation * scale
+        return replace(self, mean=self.mean * scale, deviation=deviation)
 
     def log_factors(self, x: Floats, y: Floats) -> Floats:
         """Return log Bayes factors (N, K, S) against no trace, averaged over signs and series that move alone."""
@@ -213,7 +263,7 @@ def fit_traces(
     one series moves. `both`: a kind may move its series either way. `start` (K, R): sizes to begin with, such as those
     of `find_traces`, instead of the means by label.
     """
-    groups, series = bases * (kinds + 1) + labels, x.shape[2]
+    groups = bases * (kinds + 1) + labels
     count = int(bases.max() + 1) * (kinds + 1)
     first = np.full((count, kinds + 1), wrong / kinds)  # pseudo-counts
     first[:: kinds + 1] /= 3
@@ -224,7 +274,9 @@ def fit_traces(
     mean = _directions(usual, labels, kinds, both) if start is None else start
     deviation = np.full_like(mean, 0.4 if sizes == "common" else max(float(np.abs(mean).mean()), 0.1))
     mix, states = first / first.sum(1, keepdims=True), np.zeros((len(x), kinds + 1))
-    moved, starts = np.full(mean.shape, 1 / series), np.full(x.shape[1], 1 / x.shape[1])
+    usually = np.abs(mean) + 0.1 * np.abs(mean).mean() if start is not None else np.ones_like(mean)
+    moved = usually = usually / usually.sum(1, keepdims=True)
+    starts = np.full(x.shape[1], 1 / x.shape[1])
     for _ in range(rounds):
         parts, size, width = _parts(x, y, mean, deviation, moved, sizes, both)
         total = logsumexp(parts, axis=(0, -1))
@@ -246,7 +298,7 @@ def fit_traces(
             mean = (p * size).sum((0, 1, 3)) / (found + 1)
             spread = (p * ((size - mean[None, None, :, None]) ** 2 + width)).sum((0, 1, 3))
             deviation = np.sqrt((spread + 0.02) / (found + 1))
-            moved = np.broadcast_to(found + 1, mean.shape)
+            moved = found + usually * mean.shape[1]
             moved = moved / moved.sum(1, keepdims=True)
         starts = trusted.sum((0, 1)) + 1
         starts = starts / starts.sum()
@@ -260,39 +312,28 @@ def _likelihoods(found: Traces, x: Floats, y: Floats, groups: Floats) -> Floats:
     return logsumexp(np.concatenate([np.zeros((len(logs), 1)), logs], axis=1) + np.log(found.mix[groups]), axis=1)
 
 
-def find_traces(
-    x: Floats, y: Floats, labels: Floats, bases: Floats, kinds: int, *, tries: int = 6, **options: Any
-) -> Floats:
-    """Return sizes (K, R) of traces found by clustering without labels, then named by the bases that agree with them.
+def find_traces(x: Floats, y: Floats, labels: Floats, bases: Floats, expected: Floats, **options: Any) -> Floats:
+    """Return sizes (K, R) of traces found by clustering without labels, then named by directions and by bases.
 
-    Use them as `start` of `fit_traces` and `held_out`. The likeliest of some random beginnings is taken. Each basis
-    votes for names as far as its labels follow the clusters under any naming.
+    `expected` (K, R) is what the accounting meaning of each kind implies: 1 for a ratio that rises, -1 for one that
+    falls, 0 for no effect, fractions for weaker ones; clustering begins there. Clusters are named by their likeness to
+    these directions, and by each basis as far as its labels follow the clusters under any naming. Use the result as
+    `start` of `fit_traces` and `held_out`.
     """
+    kinds = len(expected)
     known = labels > 0
     a, b, codes, ones = x[known], y[known], bases[known], np.ones(known.sum(), int)
-    usual, scale = b.sum(1) / np.maximum(a.sum(1), 1e-9), np.sqrt(a.sum(1).mean(0))
-    rng, fits = np.random.default_rng(0), list[tuple[float, Traces]]()
-    for _ in range(tries):
-        chosen = [int(rng.integers(len(a)))]
-        while len(chosen) < kinds:
-            away = np.min([(((usual - usual[k]) * scale) ** 2).sum(1) for k in chosen], axis=0)
-            chosen.append(int(rng.choice(len(a), p=away / away.sum())))
-        found = fit_traces(a, b, ones, 0 * ones, kinds, start=usual[chosen], wrong=kinds / (kinds + 1), **options)
-        fits.append((float(_likelihoods(found, a, b, ones).sum()), found))
-    found, votes = max(fits, key=lambda each: each[0])[1], np.zeros((kinds, kinds))
+    usual = b.sum(1) / np.maximum(a.sum(1), 1e-9)
+    start = expected * np.sqrt((usual**2).sum(1).mean() / (expected**2).sum(1).mean())
+    found = fit_traces(a, b, ones, 0 * ones, kinds, start=start, wrong=kinds / (kinds + 1), **options)
+    sides = [each / np.maximum(np.linalg.norm(each, axis=1, keepdims=True), 1e-9) for each in (found.mean, expected)]
+    like = sides[0] @ sides[1].T
+    votes = (np.abs(like) if found.both else like) * len(a) / kinds
     for code in np.unique(codes):
         counts = found.kinds[codes == code, 1:].T @ np.eye(kinds)[labels[known][codes == code] - 1]
         share = counts[optimize.linear_sum_assignment(-counts)].sum() / counts.sum()
         votes += counts * max(share - 1 / kinds, 0) ** 2
     return found.mean[np.argsort(optimize.linear_sum_assignment(-votes)[1])]
-
-
-def confusion(found: Traces, labels: Floats, bases: Floats) -> Floats:
-    """Return shares (bases, K, K) of labels, by column, among resolved cases of each kind, by row."""
-    known, kinds = labels > 0, found.kinds.shape[1] - 1
-    row, column = found.kinds[known, 1:], np.eye(kinds)[labels[known] - 1]
-    table = np.einsum("nk,nl,nb->bkl", row, column, np.eye(bases.max() + 1)[bases[known]])
-    return table / np.maximum(table.sum(2, keepdims=True), 1e-9)
 
 
 def held_out(x: Floats, y: Floats, labels: Floats, bases: Floats, kinds: int, folds: int = 5, **options: Any) -> Floats:
@@ -316,38 +357,37 @@ def group_rates(found: Floats, examined: Floats, missed: float = 0.0) -> Floats:
     return (found + strength * rate) / (examined + strength) / (1 - missed)
 
 
-def list_shares(logs: Floats, weight: float = 1.0) -> tuple[float, float, Floats]:
-    """Return the rate of a list of companies, its error, and shares of kinds (K,), by maximum likelihood.
+def probabilities(
+    logs: Floats, base: Floats, cleared: Floats, rate: float, missed: Sequence[float] = MISSED
+) -> tuple[Floats, Floats, Floats]:
+    """Return the probability of each company (N,), of kinds given any (N, K), and weights (scales, missed shares).
 
-    `logs` (N, K, S) are log factors; `weight` observations of equal kinds are added.
+    `logs` (A, N, K, S) are log factors for each scale of the traces today; starts, scales and `missed` count alike
+    before the data. `base` (N,) and `rate` are shares found by examination, of each company's group and of all;
+    `cleared` (M,) are log factors of cleared cases. A missed share m means base / (1 - m) managed ones, and
+    rate * m / (1 - m) / (1 - rate) of the cleared. Kinds have shares of the list, drawn to equal ones.
     """
-    kinds, share = logs.shape[1], np.ones(logs.shape[1] + 1)
-    each = np.concatenate([np.zeros((len(logs), 1)), logsumexp(logs, axis=2) - np.log(logs.shape[2])], axis=1)
-    for _ in range(300):
-        joint = each + np.log(share)
-        share = np.exp(joint - logsumexp(joint, axis=1, keepdims=True)).sum(0)
-        share[1:] += weight / kinds
-        share = np.maximum(share / share.sum(), 1e-9)
-    rate, mix = 1 - float(share[0]), share[1:] / share[1:].sum()
-    odds = np.exp(np.minimum(logsumexp(each[:, 1:] + np.log(mix), axis=1), 300))
-    slope = (odds - 1) / (1 - rate + rate * odds)
-    return rate, float((slope**2).sum() ** -0.5), mix
-
-
-def probabilities(logs: Floats, mix: Floats, base: Floats, *, match: bool = True) -> tuple[Floats, Floats, float]:
-    """Return the probability of each company (N,), of kinds given any (N, K), and the shift of log odds that was made.
-
-    `logs` (N, K, S) are log factors, `mix` (K,) shares of kinds, `base` (N,) base rates; starts count alike. With
-    `match` log odds are shifted until the mean probability is the mean base rate.
-    """
-    by_kind = logsumexp(logs, axis=2) - np.log(logs.shape[2]) + np.log(mix)
-    total = logsumexp(by_kind, axis=1)
-    odds, low, high = total + np.log(base) - np.log1p(-base), -8.0, 8.0
-    while match and high - low > 1e-6:
-        middle = (low + high) / 2
-        low, high = (middle, high) if expit(odds + middle).mean() < base.mean() else (low, middle)
-    shift = (low + high) / 2 if match else 0.0
-    return expit(odds + shift), np.exp(by_kind - total[:, None]), shift
+    total, found, kinds = np.empty((len(logs), len(missed))), list[Floats](), list[Floats]()
+    for a, each in enumerate(logs):
+        by_kind, mix = logsumexp(each, axis=2) - np.log(each.shape[2]), np.full(each.shape[1], 1 / each.shape[1])
+        for b, share in enumerate(missed):
+            prior = np.minimum(base / (1 - share), 0.95)
+            for _ in range(30):
+                joint = by_kind + np.log(mix)
+                factor = logsumexp(joint, axis=1)
+                p = expit(factor + np.log(prior) - np.log1p(-prior))
+                kind = np.exp(joint - factor[:, None])
+                mix = (p[:, None] * kind).sum(0) + 2
+                mix = mix / mix.sum()
+            hidden = min(rate * share / (1 - share) / (1 - rate), 0.95)
+            total[a, b] = np.logaddexp(np.log1p(-prior), np.log(prior) + factor).sum()
+            total[a, b] += np.logaddexp(np.log1p(-hidden), np.log(hidden + 1e-12) + cleared).sum()
+            found.append(p)
+            kinds.append(kind)
+    weight = np.exp(total - logsumexp(total))
+    p = np.tensordot(weight.ravel(), np.array(found), 1)
+    both = np.einsum("h,hn,hnk->nk", weight.ravel(), np.array(found), np.array(kinds))
+    return p, both / p[:, None], weight
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from panels import Floats, Market
 
 logsumexp: Any = special.logsumexp
 
-FRACTIONS = (0.03, 0.06, 0.12, 0.24)
+FRACTIONS = (0.03, 0.05, 0.08, 0.14, 0.24)
 """Sizes as fractions of the usual specific deviation."""
 COURSES = ((0, False), (1, False), (1, True), (4, False), (4, True))
 """Expected changes of state in the whole record, and whether they are common to all places."""
@@ -51,8 +51,12 @@ def library(market: Market, half_life: Sequence[float] = (0.0,)) -> list[Law]:
 
 def _evidence(x: Floats, y: Floats, laws: Sequence[Law], step: int, deadline: float) -> list[float]:
     bounds, out = grid(len(x), step), dict[Law, float]()
+    for law in laws:
+        if law.chain:
+            in_time(deadline)
+            out[law] = chain_evidence(x, y, law)
     for half in dict.fromkeys(law.half_life for law in laws):
-        ours = [law for law in laws if law.half_life == half]
+        ours = [law for law in laws if law.half_life == half and not law.chain]
         plain = list(dict.fromkeys(law._replace(hazard=0.0, common=False) for law in ours))
         logs = segments(x, y, plain, bounds, deadline).astype(float)
         for law in ours:
@@ -78,6 +82,8 @@ def _resume(
             print(f"{len(missing) - k} of {len(keys)} are missing: call again with the same store" if k else _SLOW)
             break
         longest = max(longest, clock() - start)
+    else:
+        print("done: nothing is missing")
     if store:
         Path(store).write_text(json.dumps(found))
     return found
@@ -99,11 +105,14 @@ def screen(
 ) -> dict[str, float]:
     """Return log evidence of each family "form @ map", laws averaged, with dates `step` periods apart.
 
-    Without `laws`, the library with lasting effects and with effects that halve in a fifth of the record; without
-    `step`, at most 24 dates.
+    Without `laws`, the library with lasting effects, with effects that halve in a fifth of the record, and some that go
+    off and on; without `step`, at most 24 dates.
     """
     named: Mapping[str, Form] = forms if isinstance(forms, Mapping) else {form: form for form in forms}
-    tried = laws or library(market, (0.0, len(market.residuals) / 5))
+    plain, periods = library(market, (0.0, len(market.residuals) / 5)), len(market.residuals)
+    steady = [law for law in plain[: len(plain) // 2] if not law.hazard and law.nothing < 0.5][1:-1:2]
+    chains = [law._replace(chain=(CHAINS[0][0] / periods, CHAINS[0][1] / periods)) for law in steady]
+    tried = laws or [*plain, *chains]
     known: dict[str, Floats] = {}
 
     def compute(key: str, deadline: float) -> float:
@@ -117,7 +126,10 @@ def screen(
         return float(logsumexp(logs) - np.log(len(tried)))
 
     found = _resume([f"{name} @ {key}" for name in named for key in maps], compute, seconds, store)
-    return dict(sorted(found.items(), key=lambda each: -each[1]))
+    ordered = dict(sorted(found.items(), key=lambda each: -each[1]))
+    if next(iter(ordered), "").startswith(("mean", "surprise", "change")) and forms is USUAL:
+        print("a form over a span leads: screen features.SPANS into the same store")
+    return ordered
 
 
 def refine(

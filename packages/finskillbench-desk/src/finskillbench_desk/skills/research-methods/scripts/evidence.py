@@ -76,6 +76,10 @@ class Explained:
         """Return effects (n,) of one row (n, C) of features, such as those of `older 2` where `older 5` was fitted."""
         return (values * self.path[-1][np.maximum(self.places, 0)]).sum(1) * (self.places >= 0)
 
+    def parts(self) -> Floats:
+        """Return the part (n, C) of each candidate in today's effects, for `decisions.path_of` with its half-life."""
+        return self.features[-1] * self.path[-1][np.maximum(self.places, 0)] * (self.places >= 0)[:, None]
+
     def returns(self, labels: Sequence[str] | None = None, place: int | None = None) -> Floats:
         """Return the explained part (T, n) of past returns, of some labels or one place only."""
         path = self.path[:-1].copy()

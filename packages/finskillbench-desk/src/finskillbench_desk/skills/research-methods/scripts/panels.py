@@ -69,13 +69,14 @@ class Market:
 
 
 def cube(table: Mapping[str, Any], time: str, name: str, columns: Sequence[str], names: Sequence[str]) -> Floats:
-    """Return columns of a long table as an array (times, names, columns); missing cells are nan."""
+    """Return columns of a long table as an array (times, names, columns); missing cells and columns are nan."""
     times, when = np.unique(np.asarray(table[time]), return_inverse=True)
     place = {each: k for k, each in enumerate(names)}
     out = np.full((len(times), len(names), len(columns)), np.nan, np.float32)
     who = np.array([place[each] for each in table[name]])
     for k, column in enumerate(columns):
-        out[when, who, k] = np.asarray(table[column], dtype=float)
+        if column in table:
+            out[when, who, k] = np.asarray(table[column], dtype=float)
     return out
 
 
@@ -84,6 +85,8 @@ def save(path: str, market: Market, maps: Mapping[str, Floats]) -> float:
     small = replace(market, values=market.values.astype(np.float16), residuals=market.residuals.astype(np.float32))
     text = zlib.compress(pickle.dumps((small, dict(maps))), 3)
     Path(path).write_bytes(text)
+    if len(text) > 6 * 2**20:
+        print("near the limit of 8 MiB for all files: a call that leaves more saves nothing; keep fewer sources (take)")
     return len(text) / 2**20
 
 
@@ -91,6 +94,19 @@ def load(path: str) -> tuple[Market, dict[str, Floats]]:
     """Read what `save` has written."""
     market, maps = pickle.loads(zlib.decompress(Path(path).read_bytes()))
     return replace(market, values=market.values.astype(np.float32)), maps
+
+
+def rescaled(values: Floats) -> tuple[Floats, list[tuple[int, int, int]]]:
+    """Return values (T, n, C) with units repaired, and what was done: (period from 0, column, power of ten taken off).
+
+    Periods count as in another unit where their size is a thousand or a hundred times that of the median period.
+    """
+    size = np.sqrt(np.nanmean(np.asarray(values, float) ** 2, axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        power = np.nan_to_num(np.round(np.log10(size / np.nanmedian(size, axis=0))), posinf=0, neginf=0).astype(int)
+    power[np.abs(power) < 2] = 0
+    done = [(int(t), int(k), int(power[t, k])) for t, k in np.argwhere(power)]
+    return (values / 10.0 ** power[:, None]).astype(values.dtype), done
 
 
 def valid_from(first: Sequence[int] | Floats, periods: int) -> Floats:
