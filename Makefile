@@ -1,6 +1,8 @@
 # Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
 .DEFAULT_GOAL := help
-.PHONY: help install run desk llm mcp mlflow wandb cluster hermes check test test-fast lint words types layers bench docs dist package sbom lock clean
+# Sets whose pins contradict ours have environments of their own, .venv-SET.
+OWN := hermes harbor openenv trl verifiers
+.PHONY: help install run desk llm mcp mlflow wandb cluster $(OWN) check test test-fast lint words types layers bench docs dist package sbom lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
 # Compiled files are kept even where the surroundings say otherwise: every process of the tests would compile all anew.
@@ -8,7 +10,6 @@ unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 PY := $(VENV)/bin/python
-HERMES_VENV := .venv-hermes
 
 # A stamp is named after what it installed and where: new pins or a moved checkout make a new name, so a call that has
 # nothing to do costs nothing.
@@ -16,7 +17,7 @@ KEY := $(shell { pwd; cat requirements/*.txt pyproject.toml packages/*/pyproject
 stamps = $(1:%=$(VENV)/.installed-%-$(KEY))
 DEV_STAMP := $(call stamps,dev)
 # After an interrupted installation no stamp holds.
-$(foreach venv,$(VENV) $(HERMES_VENV),$(if $(wildcard $(venv).unfinished),$(shell rm -f $(venv)/.installed-*)))
+$(foreach venv,$(VENV) $(OWN:%=.venv-%),$(if $(wildcard $(venv).unfinished),$(shell rm -f $(venv)/.installed-*)))
 
 help: ## Show this list
 	@echo "FinSkillBench: make run, make test, or one of"
@@ -39,7 +40,12 @@ wandb: $(call stamps,wandb) ## Set up .venv to export runs to Weights & Biases
 
 cluster: $(call stamps,cluster) ## Set up .venv to hand work to a Dask cluster
 
-hermes: $(HERMES_VENV)/.installed-hermes-$(KEY) ## Set up .venv-hermes for the second harness, the Hermes Agent (run --harness hermes)
+hermes: ## Set up .venv-hermes for the second harness, the Hermes Agent (run --harness hermes)
+harbor: ## Set up .venv-harbor, which checks exported Harbor tasks
+openenv: ## Set up .venv-openenv to serve environments to OpenEnv, and for Gymnasium
+trl: ## Set up .venv-trl to train with TRL (six gigabytes)
+verifiers: ## Set up .venv-verifiers to train and evaluate with verifiers
+$(OWN): %: .venv-%/.installed-$(KEY)
 
 check: ## What continuous integration runs: tests, format and style, types, layers
 	@.ci/run
@@ -85,15 +91,15 @@ lock: ## Pin again what pyproject.toml and requirements/*.in ask for (needs uv; 
 	@requirements/lock.sh $(ARGS)
 
 clean: ## Remove the environment and every cache of the tools; runs and editions stay
-	@rm -rf $(VENV) $(VENV).unfinished $(HERMES_VENV) $(HERMES_VENV).unfinished build dist src/*.egg-info packages/*/src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(VENV).unfinished $(foreach set,$(OWN),.venv-$(set) .venv-$(set).unfinished) build dist src/*.egg-info packages/*/src/*.egg-info .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find src packages tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Every set contains run, and dev contains all but hermes. Stamps of other pins no longer hold.
+# Every set contains run, and dev contains all but those of OWN. Stamps of other pins no longer hold.
 $(VENV)/.installed-%-$(KEY):
 	@rm -f $(filter-out %-$(KEY),$(wildcard $(VENV)/.installed-*))
 	@requirements/install.sh $* $(VENV)
 	@touch $@ $(call stamps,run $(if $(filter dev,$*),desk llm mcp mlflow wandb cluster))
 
-$(HERMES_VENV)/.installed-%-$(KEY):
-	@requirements/install.sh $* $(HERMES_VENV)
+.venv-%/.installed-$(KEY):
+	@requirements/install.sh $* .venv-$*
 	@touch $@

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Usage: requirements/install.sh run|desk|llm|mcp|mlflow|wandb|cluster|dev|hermes VENV
-# Installs the pinned, hash-checked packages of one set with pip, and this checkout unless the set is hermes; desk, which
+# Usage: requirements/install.sh run|desk|llm|mcp|mlflow|wandb|cluster|dev|hermes|harbor|openenv|trl|verifiers VENV
+# Installs the pinned, hash-checked packages of one set with pip, and this checkout unless the set is hermes or harbor; desk, which
 # needs the packages of run, and dev install the desk suite too. VENV is made if it is missing. VENV.unfinished exists
 # while packages are installed; where one was left over, VENV is made again.
 set -eu
@@ -11,6 +11,7 @@ checkout="-e ."
 case $which in
     desk) requirements=requirements/run.txt checkout="-e . -e packages/finskillbench-desk" ;;
     dev) checkout="-e . -e packages/finskillbench-desk" ;;
+    hermes | harbor) checkout="" ;;
 esac
 unfinished=$venv.unfinished
 
@@ -41,9 +42,9 @@ install_packages() {
     echo "Installing the $(grep -c '==' "$requirements") pinned packages of $requirements (once; a minute or two)"
     pip install --quiet --no-compile --no-deps --require-hashes -r "$requirements" ||
         fail "pip could not install $requirements (see above); remove the cause and give the same command again"
-    [ "$which" = hermes ] || pip install --quiet --no-compile --no-deps --no-build-isolation $checkout ||
+    [ -z "$checkout" ] || pip install --quiet --no-compile --no-deps --no-build-isolation $checkout ||
         fail "pip could not install this checkout (see above); give the same command again"
-    [ "$which" = hermes ] || [ -n "${PYTHONDONTWRITEBYTECODE:-}" ] ||
+    [ -z "$checkout" ] || [ -n "${PYTHONDONTWRITEBYTECODE:-}" ] ||
         "$venv/bin/python" -W ignore -m compileall -qq -j 0 -x 'site-packages/.*/tests/' "$venv"/lib/python3*/site-packages || true
 }
 

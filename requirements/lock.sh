@@ -1,8 +1,8 @@
 #!/bin/sh
 # Usage: requirements/lock.sh [--upgrade]
 # Compiles dev.txt, then run.txt and a file for each extra (run.txt with hosted models, with agents that speak MCP, or with
-# a tracker) under its versions, so that all name one version of everything; and hermes.txt by itself, for the environment
-# that the Hermes Agent has of its own. Every supported Python gets the same versions, so that a seed makes the same labels
+# a tracker) under its versions, so that all name one version of everything; and each set with an environment of its
+# own by itself. Every supported Python gets the same versions, so that a seed makes the same labels
 # on each. The files hold pins and hashes for every platform and no address of where they came from.
 set -eu
 PATH=$PATH:.venv/bin
@@ -22,6 +22,10 @@ for which in run llm mcp mlflow wandb cluster; do
         --output-file requirements/$which.txt
 done
 compile "$@" requirements/hermes.in --output-file requirements/hermes.txt
+compile "$@" requirements/harbor.in --python-version 3.12 --output-file requirements/harbor.txt
+for which in openenv trl verifiers; do
+    compile "$@" pyproject.toml requirements/build.in requirements/$which.in --output-file requirements/$which.txt
+done
 
 if grep -n '://' requirements/*.txt; then
     echo "error: an address got into the lock files (lines above); unset index settings of uv and lock again" >&2

@@ -42,7 +42,7 @@ SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 _SYNTHETIC: dict[str, Any] = {"seed": 1}
 _REAL: dict[str, Any] = {"source": "raw-dir", "raw_dir": SHARED / "realdata", "seed": 1}
 
-WHOLE_EDITIONS = frozenset({"synthetic_edition", "real_edition", "synthetic_raw"})
+WHOLE_EDITIONS = frozenset({"synthetic_edition", "real_edition", "synthetic_raw", "training_edition"})
 """Fixtures that build a whole edition, or write what one is built from."""
 REAL_INPUTS = frozenset({"realdata", "release_sample"})
 """Fixtures that read hundreds of megabytes of real files."""
@@ -133,6 +133,14 @@ def real_edition(tmp_path_factory: pytest.TempPathFactory, realdata: Path) -> Ed
     if _is_being_built(tmp_path_factory, "real"):
         built_once(tmp_path_factory, "synthetic", **_SYNTHETIC)
     return built_once(tmp_path_factory, "real", **_REAL)
+
+
+@pytest.fixture(scope="session")
+def training_edition(tmp_path_factory: pytest.TempPathFactory) -> Edition:
+    """Three episodes of each subtask, from the first training seed that is not for validation."""
+    from finskillbench.splits import FIRST_TRAINING_SEED
+
+    return built_once(tmp_path_factory, "training", seed=FIRST_TRAINING_SEED + 1, episodes=3)
 
 
 @pytest.fixture(params=SUBTASKS, ids=lambda subtask: subtask.name)

@@ -102,7 +102,7 @@ class Submission:
 class Score:
     """A finite number with explanatory details.
 
-    raw : value before its limits at 0 and 1; None if these do not apply.
+    raw : value before its limits at 0 and 1, minus infinity without anything to judge; None if no limit applies.
     """
 
     value: float
@@ -111,13 +111,13 @@ class Score:
 
 
 def lowest_raw(*parts: float | None) -> float | None:
-    """Return the least of unlimited values if it is finite and at most 0; None otherwise, or if one is None."""
+    """Return the least of unlimited values if it is at most 0, minus infinity if one is absent, else None."""
     least = min(-math.inf if part is None else part for part in parts)
-    return least if -math.inf < least <= 0.0 else None
+    return least if least <= 0.0 else None
 
 
 LEAST_REWARD = -1.0
-"""Lower limit of raw rewards: the reward of a missing or malformed submission."""
+"""Raw reward of a submission that is missing, malformed or has nothing to judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Reward:
     """Reward of a finished episode, for training.
 
     score : the score under `certified`, as in rows.
-    raw : the same before its limit at 0, at least `LEAST_REWARD`.
+    raw : the same before its limit at 0; below 0 the value x is compressed to x / (1 - x), above `LEAST_REWARD`.
     parts : numbers among the score's details, by name.
     """
 

@@ -87,6 +87,11 @@ class Environment:
         self._final: Observation | None = None
         self.trace: Trace | None = None
 
+    @property
+    def reward(self) -> Reward | None:
+        """Reward of the finished episode."""
+        return None if self._final is None else self._final.reward
+
     async def reset(self, task: str | int) -> Observation:
         """Begin an episode, by task id or by a seed that chooses one; an unfinished episode is closed.
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+from finskillbench.domains import domain_of, suite_of
 from finskillbench.domains import subtasks as registered
-from finskillbench.domains import suite_of
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.episode import PAPER_SUITE, Reward
 from finskillbench.errors import InputError
@@ -21,7 +21,8 @@ from finskillbench.harness.allowance import DEFAULT_ALLOWANCE, Allowance
 from finskillbench.harness.conditions import Condition, mount_all, parse_condition
 from finskillbench.harness.environment import IDLE_SECONDS, Environment, Observation, OpenTask, TaskSource
 from finskillbench.harness.episode_state import Resources
-from finskillbench.harness.model import ToolCall
+from finskillbench.harness.model import ToolCall, ToolSpec
+from finskillbench.harness.tools.contracts import subtask_tools, tool_specs
 from finskillbench.harness.trace import Trace
 from finskillbench.runs.execute.backend import CACHED_EPISODES, PreparedEpisode, open_resources, prepare_episode
 from finskillbench.runs.plan.streams import cached_edition
@@ -31,6 +32,21 @@ from finskillbench.splits import Split, seeds_of
 EPISODES = 40
 """Most episodes of each subtask in an edition of a training seed."""
 T = TypeVar("T")
+
+
+def offered_tools(condition: str, subtasks: Collection[str]) -> tuple[ToolSpec, ...]:
+    """Return every tool that a condition offers in some of the subtasks; an episode may offer fewer.
+
+    Raises
+    ------
+    InputError : an unknown condition or subtask.
+    """
+    mounted, found = mount_all([parse_condition(condition)])[condition], dict[str, ToolSpec]()
+    for name in subtasks:
+        domain = domain_of(name).name
+        specs = tool_specs(mounted.for_domain(domain), domain, subtask_tools(name))
+        found.update({spec.name: spec for spec in specs})
+    return tuple(found.values())
 
 
 class EditionTasks:
@@ -169,6 +185,11 @@ class BlockingEnvironment:
     def trace(self) -> Trace | None:
         """Record of the finished episode."""
         return self._environment.trace
+
+    @property
+    def reward(self) -> Reward | None:
+        """Reward of the finished episode."""
+        return self._environment.reward
 
     def reset(self, task: str | int) -> Observation:
         return _wait(self._environment.reset(task))

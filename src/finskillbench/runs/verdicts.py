@@ -47,8 +47,10 @@ def reward_of(submission: Submission, truth: Truth, task_input: JsonObject) -> R
     if score is None:
         return Reward(0.0, LEAST_REWARD, {}, verdict.status)
     raw = score.value if score.raw is None else score.raw
+    if raw < 0.0:
+        raw = LEAST_REWARD if math.isinf(raw) else raw / (1.0 - raw)
     parts = {name: float(value) for name, value in score.details.items() if isinstance(value, bool | int | float)}
-    return Reward(score.value, max(raw, LEAST_REWARD), parts, verdict.status)
+    return Reward(score.value, raw, parts, verdict.status)
 
 
 def _judged(submission: Submission, truth: Truth, task_input: JsonObject) -> tuple[Verdict, Mapping[Profile, Score]]:

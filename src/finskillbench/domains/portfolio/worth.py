@@ -85,7 +85,7 @@ def score_weights(answer: JsonObject, truth: Truth, problem: PortfolioProblem) -
     """Judge the weights of an answer by the values of its truth."""
     weights = submitted_weights(numbers(answer.get("weights")), problem.tickers)
     if weights is None:
-        return Score(0.0, {"weights": "absent or outside the universe"})
+        return Score(0.0, {"weights": "absent or outside the universe"}, -math.inf)
     return judge_weights(problem, weights, truth.verification["optimal_value"], truth.verification["trivial_value"])
 
 
@@ -161,7 +161,7 @@ def judge_rebalancing(
     current = require_array(problem.current, "current portfolio")
     weights = submitted_weights(first_numbers(answer, "new_weights", "weights"), problem.tickers)
     if weights is None:
-        return Score(0.0, {"weights": "absent or outside the universe"})
+        return Score(0.0, {"weights": "absent or outside the universe"}, -math.inf)
     kept = judge_limits(problem, weights)
     if not kept.value > 0:
         return kept

@@ -7,6 +7,7 @@ form of the generator.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -89,7 +90,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: JsonObject) -> Score
     weights = weights_of(answer, tuple(known["book"]["tickers"]))
     if weights is None:
         untested = dict.fromkeys(known["misread"], "untested")
-        return Score(0.0, {"weights": "absent, or not numbers by ticker of the universe", "traps": untested})
+        return Score(0.0, {"weights": "absent, or not numbers by ticker of the universe", "traps": untested}, -math.inf)
     utility, broken = problem.utility(weights), problem.excesses(weights)
     merit = utility - PENALTY * exact_sum(broken.values())
     gain = merit, known["textbook_utility"], known["attainable_utility"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -125,7 +126,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: RemediationInput) ->
     portfolio = portfolio_from(task_input, market)
     parsed = _applied(answer, portfolio, market)
     if parsed is None:
-        return Score(0.0, {"trades": "absent, or outside the universe"})
+        return Score(0.0, {"trades": "absent, or outside the universe"}, -math.inf)
     trades, consistent = parsed
     turnover, done = turnover_of(trades), portfolio_after(portfolio, trades)
     stated, known = mandate_from(task_input["mandate"]), truth.verification
