@@ -99,12 +99,11 @@ def load(path: str) -> tuple[Market, dict[str, Floats]]:
 def rescaled(values: Floats) -> tuple[Floats, list[tuple[int, int, int]]]:
     """Return values (T, n, C) with units repaired, and what was done: (period from 0, column, power of ten taken off).
 
-    Periods count as in another unit where their size is a thousand or a hundred times that of the median period.
+    Periods count as in another unit where their size is ten times or more that of the median period, or a tenth.
     """
     size = np.sqrt(np.nanmean(np.asarray(values, float) ** 2, axis=1))
     with np.errstate(divide="ignore", invalid="ignore"):
         power = np.nan_to_num(np.round(np.log10(size / np.nanmedian(size, axis=0))), posinf=0, neginf=0).astype(int)
-    power[np.abs(power) < 2] = 0
     done = [(int(t), int(k), int(power[t, k])) for t, k in np.argwhere(power)]
     return (values / 10.0 ** power[:, None]).astype(values.dtype), done
 
