@@ -18,7 +18,6 @@ PLACES = {
     "packages/finskillbench-desk/docs/desk.md": "desk.md",
     "examples/liquidity-ladder": "examples/liquidity-ladder.md",
     "examples/notebooks": "examples/notebooks.md",
-    "examples/harbor/judge.py": "examples/harbor.md",
 }
 """What lies outside docs/ and is a page: a file as it stands, or a folder by what is in it."""
 _LINK = re.compile(r"\[([^\]\[]*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")

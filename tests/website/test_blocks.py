@@ -85,7 +85,7 @@ ABSENT = {
     "submit": "an SSH key",
 }
 """Commands whose examples need what a test has not; their options are checked as of all."""
-NOT_RUN = ("openai/", "mine/model", "--jobs", "inspect view", "results_all", "--shard", "some-program", "--catalog")
+NOT_RUN = ("openai/", "mine/model", "inspect view", "results_all", "--shard", "some-program", "--catalog")
 """Words of examples that need a key, another program or minutes."""
 
 

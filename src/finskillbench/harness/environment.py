@@ -38,7 +38,7 @@ class TaskSource(Protocol):
     """Tasks that environments of one process share."""
 
     def task_of(self, seed: int) -> str:
-        """Return the task that a seed stands for."""
+        """Return the task that a seed selects."""
         ...
 
     def open(self, task: str, allowance: Allowance) -> OpenTask:
@@ -48,7 +48,7 @@ class TaskSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What an agent sees after a reset or a turn.
+    """Observation of an agent after a reset or a turn.
 
     messages : new messages: system and task at first, then results in the order of the calls, and notices.
     tools : tools that the next turn offers; none at the end.

@@ -90,7 +90,7 @@ class EditionTasks:
         self._resources: Resources | None = None
 
     def task_of(self, seed: int) -> str:
-        """Return the task that a seed stands for."""
+        """Return the task that a seed selects."""
         return self.tasks[seed % len(self.tasks)]
 
     def open(self, task: str, allowance: Allowance = DEFAULT_ALLOWANCE) -> OpenTask:
@@ -141,7 +141,7 @@ class SeedTasks:
         self._opened: dict[int, EditionTasks] = {}
 
     def task_of(self, seed: int) -> str:
-        """Return the task that a seed stands for."""
+        """Return the task that a seed selects."""
         number, place = divmod(seed, self._episodes * len(self._names))
         turn, name = divmod(place, len(self._names))
         edition_seed = next(islice(seeds_of(self._split), number, None))

@@ -1,4 +1,4 @@
-"""Episodes as a Gymnasium environment, for programs: actions are calls of tools as JSON text, observations are texts."""
+"""Gymnasium environment for programs: actions are calls of tools as JSON text, observations are texts."""
 # pyright: basic, reportMissingImports=false
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class CallAction(Action):
 
 
 class TextObservation(OpenObservation):
-    """What the agent sees; `reward` is raw and unfloored, `metadata` holds score and parts at the end."""
+    """Observation as text; `reward` is raw and unfloored, `metadata` holds score and parts at the end."""
 
     text: str
     tools: list[dict[str, Any]] = Field(default_factory=list)

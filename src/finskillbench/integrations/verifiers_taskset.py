@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -86,7 +87,7 @@ class ToolsConfig(vf.SharedToolsetConfig, TaskOptions):
 
 
 class EpisodeState(vf.State):
-    """What task and tools share of one rollout; `reward` is that of the episode once it has ended."""
+    """State of one rollout that task and tools share; `reward` is set once the episode has ended."""
 
     session: str = ""
     task: str = ""
@@ -154,20 +155,24 @@ class EpisodeTask(vf.Task[vf.TaskData, EpisodeState, vf.TaskConfig]):
     async def setup(self, trace: vf.Trace, runtime: vf.Runtime) -> None:
         trace.state.session, trace.state.task = trace.id, self.data.id
 
+    async def finalize(self, trace: vf.Trace, runtime: vf.Runtime) -> None:
+        """Keep the reward with the trace, so that `vf-replay` finds it."""
+        trace.info["reward"] = asdict(trace.state.reward)
+
     @vf.stop
     async def ended(self, trace: vf.Trace) -> bool:
         return trace.state.ended
 
     @vf.reward
     async def certified(self, trace: vf.Trace) -> float:
-        return trace.state.reward.score
+        return trace.info["reward"]["score"]
 
     @vf.metric
     async def reward_parts(self, trace: vf.Trace) -> dict[str, float]:
         """Return the raw reward, 1 for the status and 0 for others, and the named parts of the score."""
-        reward = trace.state.reward
-        parts = {f"part_{name}": value for name, value in reward.parts.items()}
-        return {"raw": reward.raw, **{f"status_{each}": float(each is reward.status) for each in Status}, **parts}
+        reward = trace.info["reward"]
+        parts = {f"part_{name}": value for name, value in reward["parts"].items()}
+        return {"raw": reward["raw"], **{f"status_{each}": float(each == reward["status"]) for each in Status}, **parts}
 
 
 class FinSkillBenchTaskset(vf.Taskset[EpisodeTask, FinSkillBenchConfig]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -75,6 +76,8 @@ def _judged(submission: Submission, truth: Truth, task_input: JsonObject) -> tup
         except InvalidSubmission as failure:
             return verdict(Status.INVALID_SUBMISSION, False, zeros, {"reason": failure.reason}), {}
         scored = _scored(subtask, profiles, answer, truth, task_input)
+    if all(value is None for value in answer.values()):
+        scored = {profile: replace(score, raw=score.value or -math.inf) for profile, score in scored.items()}
     scores = {profile: score.value for profile, score in scored.items()}
     details = {profile.value: dict(score.details) for profile, score in scored.items()}
     for profile in subtask.scorers.keys() - scored.keys():

@@ -1,195 +1,153 @@
-"""Episodes as tasks of Harbor: the places that it reads, no truth in any of them, and its trials as rows."""
+"""Harbor tasks: truth only where the verifier and the oracle are, scores as rewards, and Harbor's own classes."""
 
 from __future__ import annotations
 
-import os
+import re
 import subprocess
-import tomllib
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import orjson
-import polars as pl
 import pytest
 
 from finskillbench import cli
-from finskillbench.domains import domains
 from finskillbench.edition import Edition
 from finskillbench.edition.store import CANARY
 from finskillbench.edition.withheld import export_public
-from finskillbench.episode import PAPER_SUITE
 from finskillbench.errors import InputError
-from finskillbench.integrations.task_files import Layout
-from finskillbench.integrations.task_files.answers import import_answers
-from finskillbench.integrations.task_files.write import ANSWER, PLACE, ExportRecord, export_tasks
+from finskillbench.integrations.task_files import ANSWER, IMAGE
+from finskillbench.integrations.task_files.harbor import MATERIAL, NUMERIC, PLACE, HarborImages
+from finskillbench.integrations.task_files.verify import rewards
+from finskillbench.integrations.task_files.write import export_tasks
 from finskillbench.runs.config import EpisodeSelection
 
-STARTED = {"started_at": "2026-11-22T10:00:00Z", "finished_at": "2026-11-22T10:01:30Z"}
+ROOT = Path(__file__).parents[3]
+HARBOR = ROOT / ".venv-harbor" / "bin" / "python"
+ONE = EpisodeSelection(limit=1)
+DIGEST = f"python@sha256:{'0' * 64}"
 
 
 @pytest.fixture(scope="module")
-def tasks(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tasks(synthetic_edition: Edition, tmp_path_factory: pytest.TempPathFactory) -> dict[Path, str]:
+    """One task of each subtask, with task ids."""
     out = tmp_path_factory.mktemp("harbor") / "tasks"
-    export_tasks(
-        synthetic_edition,
-        out,
-        "curated",
-        chosen=EpisodeSelection(limit=1),
-        layout=Layout.HARBOR,
-        image="house/finskillbench:1",
-    )
-    return out
+    record = export_tasks(synthetic_edition, out, "curated", chosen=ONE, harbor=HarborImages(DIGEST))
+    return {out / name: task_id for name, task_id in record.tasks.items()}
+
+
+@pytest.fixture
+def verify(tmp_path: Path) -> Callable[..., dict[str, float]]:
+    """Run scripts of a task with a folder in place of the root of a container, and return the rewards."""
+
+    def run(script: Path, root: Path) -> None:
+        text = re.sub(r" /(tests|solution|workspace|logs)\b", rf" {root}/\1", script.read_text())
+        path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+        subprocess.run(["sh", "-c", text], check=True, cwd=root, env={"PATH": path})
+
+    def verify(task: Path, answer: str | None = None, *, oracle: bool = False) -> dict[str, float]:
+        root = tmp_path / f"{len(list(tmp_path.iterdir()))}"
+        (root / "logs" / "verifier").mkdir(parents=True)
+        (root / "workspace").mkdir()
+        for name in ("tests", "solution"):
+            (root / name).symlink_to(task / name)
+        if answer is not None:
+            (root / "workspace" / ANSWER).write_text(answer)
+        if oracle:
+            run(task / "solution" / "solve.sh", root)
+        run(task / "tests" / "test.sh", root)
+        return orjson.loads((root / "logs" / "verifier" / "reward.json").read_bytes())
+
+    return verify
 
 
 def _files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_task_has_what_harbor_reads(tasks: Path) -> None:
-    for name, task_id in orjson.loads((tasks / "handout.json").read_bytes())["tasks"].items():
-        files = _files(tasks / name)
-        assert {"task.toml", "instruction.md", "environment/Dockerfile", "tests/test.sh", "CANARY.txt"} <= files.keys()
-        assert not [path for path in files if "solution" in path]
-        config = tomllib.loads(files["task.toml"].decode())
-        assert config["artifacts"] == [{"source": f"{PLACE}/{ANSWER}", "destination": ANSWER}]
-        assert (config["metadata"]["task_id"], config["metadata"]["canary"]) == (task_id, CANARY)
-        assert config["environment"]["skills_dir"] == f"{PLACE}/skills"
-        assert "environment/workspace/skills/risk-management/SKILL.md" in files
-        assert "environment/workspace/schema.json" in files
-        # Harbor takes a first line with the word off, so that no agent reads it.
-        first, words = files["instruction.md"].decode().split("\n", 1)
-        assert first == f"<!-- {CANARY} -->"
-        assert "canary" not in words
-        assert f"The working directory `{PLACE}` is one task" in words
-        assert files["environment/Dockerfile"].startswith(b"FROM house/finskillbench:1\n")
-
-
-def test_tools_around_harbor_find_the_tasks(tasks: Path) -> None:
-    names = set(orjson.loads((tasks / "handout.json").read_bytes())["tasks"])
-    dataset = tomllib.loads((tasks / "dataset.toml").read_text())
-    assert {task["name"] for task in dataset["tasks"]} == {f"finskillbench/{name}" for name in names}
-    evals = orjson.loads((tasks / "evals.json").read_bytes())
-    assert {case["id"] for case in evals["evals"]} == names
-    skills = {skill.name for domain in domains() if domain.suite == PAPER_SUITE for skill in domain.skills}
-    assert {case["expected_skill"] for case in evals["evals"]} == skills
-    for case in evals["evals"]:
-        assert case["prompt"] in (tasks / case["id"] / "instruction.md").read_text()
-
-
-def test_no_truth_is_in_it(synthetic_edition: Edition, tasks: Path, tmp_path: Path) -> None:
-    """An edition that has none gives the same bytes."""
+def test_agents_see_what_a_copy_without_truth_gives(
+    synthetic_edition: Edition, tasks: dict[Path, str], tmp_path: Path
+) -> None:
     public = export_public(synthetic_edition, tmp_path / "public")
-    out = tmp_path / "tasks"
-    export_tasks(
-        public, out, "curated", chosen=EpisodeSelection(limit=1), layout=Layout.HARBOR, image="house/finskillbench:1"
+    export_tasks(public, tmp_path / "plain", "curated", chosen=ONE)
+    for task in tasks:
+        plain, seen = _files(tmp_path / "plain" / task.name), _files(task / MATERIAL)
+        assert seen == {name: data for name, data in plain.items() if name not in ("prompt.md", "CANARY.txt")}
+        assert {path.name for path in (task / "environment").iterdir()} == {"Dockerfile", "workspace"}
+        # Harbor removes a first line with the word, so that no agent reads it.
+        first, instruction = (task / "instruction.md").read_text().split("\n", 1)
+        assert first == f"<!-- {CANARY} -->"
+        assert instruction == plain["prompt.md"].decode().replace("This folder", f"The working directory `{PLACE}`")
+
+
+def test_rewards_are_scores(
+    synthetic_edition: Edition, tasks: dict[Path, str], verify: Callable[..., dict[str, float]], tmp_path: Path
+) -> None:
+    for task in tasks:
+        assert rewards(task / "tests", task / "solution" / ANSWER)["reward"] == pytest.approx(1.0, abs=1e-9), task.name
+    task, task_id = next(each for each in tasks.items() if each[1].startswith("fa_norm"))
+    assert verify(task, oracle=True)["reward"] == 1.0
+    assert verify(task) == {"raw": -1.0, "reward": 0.0}
+    for text in ("", "{}", "no JSON", "[1]", '{"revenue": NaN}'):
+        (tmp_path / ANSWER).write_text(text)
+        assert rewards(task / "tests", tmp_path / ANSWER)["reward"] == 0.0
+    metrics = synthetic_edition.truth(task_id).expected_output["metrics"]
+    partial = orjson.dumps({"metrics": {**metrics, "net_income": 1.0}}).decode()
+    answers, out = tmp_path / "answers.jsonl", tmp_path / "rows.jsonl"
+    answers.write_bytes(orjson.dumps({"task_id": task_id, "answer": partial}))
+    assert cli.main(["score", str(synthetic_edition.path), str(answers), "--out", str(out)]) == 0
+    rows = [orjson.loads(line) for line in out.read_bytes().splitlines()]
+    (row,) = [row for row in rows if row["task_id"] == task_id]
+    found = verify(task, partial)
+    assert 0 < found["reward"] == row["scores"]["certified"] < 1
+    parts = row["details"]["certified"]
+    assert found.items() >= {name: part for name, part in parts.items() if isinstance(part, float)}.items()
+
+
+def test_harbor_accepts_every_task(tasks: dict[Path, str]) -> None:
+    if not HARBOR.exists():
+        pytest.skip("needs Harbor 0.26 in .venv-harbor")
+    export = next(iter(tasks)).parent
+    done = subprocess.run(
+        [HARBOR, Path(__file__).with_name("harbor_check.py"), export], check=True, capture_output=True
     )
-    assert _files(out) == _files(tasks)
+    found = orjson.loads(done.stdout)
+    assert found["files"] == {"metric.py": True}
+    assert found["tasks"].keys() == {task.name for task in tasks}
+    for name, task in found["tasks"].items():
+        assert (task["name"], task["findings"], task["digest"]) == (f"finskillbench/{name}", [], True)
+        assert (task["agent"], task["verifier"]) == ("no-network", ["tests", True, "no-network"])
+        assert task["instruction"].startswith("You are an investment analyst")
 
 
-@pytest.mark.parametrize(("left", "answered"), [("{}", 1), ("", 0), (None, 0)])
-def test_the_verifier_says_whether_there_is_an_answer(
-    tasks: Path, tmp_path: Path, left: str | None, answered: int
+def test_means_count_missing_rewards(tasks: dict[Path, str], tmp_path: Path) -> None:
+    lines, out = tmp_path / "rewards.jsonl", tmp_path / "metric.json"
+    lines.write_text('{"raw": -1, "reward": 0.5}\nnull\n{"reward": 1}\n')
+    metric = next(iter(tasks)).parent / "metric.py"
+    subprocess.run([sys.executable, metric, "-i", lines, "-o", out], check=True)
+    assert orjson.loads(out.read_bytes()) == {"mean": 0.5}
+
+
+def test_packages_are_pinned() -> None:
+    pinned = (ROOT / "requirements" / "run.txt").read_text()
+    assert all(f"\n{requirement} " in pinned for requirement in NUMERIC)
+    assert f"BASE={IMAGE}\n" in (ROOT / "Dockerfile").read_text()
+
+
+def test_exports_without_rewards_are_refused(
+    synthetic_edition: Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (script,) = {path.read_text() for path in tasks.glob("*/tests/test.sh")}
-    (tmp_path / "workspace").mkdir()
-    if left is not None:
-        (tmp_path / "workspace" / ANSWER).write_text(left)
-    # In place of the root of a container.
-    moved = script.replace(PLACE, f"{tmp_path}{PLACE}").replace("/logs", f"{tmp_path}/logs")
-    subprocess.run(["sh", "-c", moved], check=True)
-    assert orjson.loads((tmp_path / "logs/verifier/reward.json").read_bytes()) == {"answered": answered}
-    assert all(os.access(path, os.X_OK) for path in tasks.glob("*/tests/test.sh"))
-
-
-def _trial(job: Path, name: str, task: str, answer: str | None = None, **result: Any) -> Path:
-    """The folder of a trial, with the parts of Harbor's that are read."""
-    kept = job / name / "artifacts" / ANSWER
-    kept.parent.mkdir(parents=True)
-    if answer is not None:
-        kept.write_text(answer)
-    agent = {"name": "codex", "version": "1", "model_info": {"name": "gpt-5", "provider": "openai"}}
-    told = {"task_name": task, "trial_name": name, "agent_info": agent, "agent_execution": STARTED, **result}
-    (job / name / "result.json").write_bytes(orjson.dumps(told))
-    return kept
-
-
-@pytest.fixture
-def handed(synthetic_edition: Edition, tmp_path: Path) -> tuple[Path, ExportRecord]:
-    out = tmp_path / "out"
-    return out, export_tasks(
-        synthetic_edition, out, chosen=EpisodeSelection(subtasks=["normalization"], limit=6), layout=Layout.HARBOR
-    )
-
-
-def test_what_harbor_kept_comes_back_as_rows(
-    synthetic_edition: Edition, handed: tuple[Path, ExportRecord], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out, record = handed
-    job = tmp_path / "job"
-    right, late, crashed, unstarted, linked, _ = record.tasks
-    answer = orjson.dumps(synthetic_edition.truth(record.tasks[right]).expected_output).decode()
-    used = {"n_input_tokens": 900, "n_cache_tokens": 100, "n_output_tokens": 50, "cost_usd": 0.25}
-    _trial(job, "a", right, answer, agent_result=used)
-    _trial(job, "b", right, "{}")
-    _trial(job, "c", late, exception_info={"exception_type": "AgentTimeoutError"})
-    _trial(job, "d", crashed, exception_info={"exception_type": "RuntimeError"})
-    _trial(job, "e", unstarted, agent_execution=None, exception_info={"exception_type": "BuildError"})
-    _trial(job, "f", linked).symlink_to(out / "handout.json")
-    (job / "unfinished").mkdir()
-    rows = tmp_path / "rows.parquet"
-    assert cli.main(["score", str(synthetic_edition.path), str(out), "--jobs", str(job), "--out", str(rows)]) == 0
-    assert "7 episodes: 1 error, 4 incomplete_submission, 2 scored (5 unanswered: 0)" in capsys.readouterr().out
-    frame = pl.read_parquet(rows)
-    assert set(frame["model"]) == {"codex/openai/gpt-5"}
-    assert set(frame["harness"]) == {"harbor"}
-    found: Mapping[Any, Mapping[str, Any]] = {(row["task_id"], row["run_idx"]): row for row in frame.to_dicts()}
-    first, second = (found[record.tasks[right], repeat] for repeat in (0, 1))
-    assert (first["score"], first["cost_usd"], first["latency_seconds"]) == (1.0, 0.25, 90.0)
-    assert (first["total_input_tokens"], first["total_cached_tokens"], first["total_output_tokens"]) == (900, 100, 50)
-    assert (second["score"], second["cost_usd"]) == (0.0, None)
-    ends = {task: found[record.tasks[task], 0] for task in (late, crashed, unstarted, linked)}
-    assert [ends[task]["incidents"] for task in (late, crashed, linked)] == [
-        ["out_of_time"],
-        ["no_answer"],
-        ["no_answer"],
-    ]
-    # What kept an agent from starting is none of its failures.
-    assert (ends[unstarted]["status"], ends[unstarted]["score"]) == ("error", None)
-    assert ends[unstarted]["error"] == "Harbor: BuildError before the agent started"
-
-
-def test_what_does_not_fit_is_refused(
-    synthetic_edition: Edition, handed: tuple[Path, ExportRecord], tmp_path: Path
-) -> None:
-    out, record = handed
-    with pytest.raises(InputError, match="add --jobs"):
-        list(import_answers(synthetic_edition, out))
-    with pytest.raises(InputError, match="holds no finished trial"):
-        list(import_answers(synthetic_edition, out, jobs=tmp_path / "nothing"))
-    job = tmp_path / "job"
-    _trial(job, "a", "another-task")
-    with pytest.raises(InputError, match="'another-task', which is not in this export"):
-        list(import_answers(synthetic_edition, out, jobs=job))
-    _trial(job, "0", next(iter(record.tasks)), agent_result={"n_input_tokens": -1})
-    with pytest.raises(InputError, match="not a result of a trial"):
-        list(import_answers(synthetic_edition, out, jobs=job))
-    plain = tmp_path / "plain"
-    export_tasks(synthetic_edition, plain, chosen=EpisodeSelection(subtasks=["normalization"], limit=1))
-    with pytest.raises(InputError, match="leave out --jobs"):
-        list(import_answers(synthetic_edition, plain, jobs=job))
-    for layout, condition, image, words in (
-        (Layout.HARBOR, "curated", None, "an image that can run them"),
-        (Layout.HARBOR, "no_skill", "a b", "is not an image name"),
-        (Layout.FOLDERS, "no_skill", "house", "add --format harbor"),
-    ):
+    public = export_public(synthetic_edition, tmp_path / "public")
+    export = ["--limit", "1", "--format", "harbor"]
+    assert cli.main(["export-tasks", str(public.path), str(tmp_path / "no"), *export]) == 2
+    assert "has no truth/" in capsys.readouterr().err.splitlines()[-1]
+    assert cli.main(["export-tasks", str(public.path), str(tmp_path / "no"), "--image", IMAGE]) == 2
+    assert "add --format harbor" in capsys.readouterr().err
+    wheel = tmp_path / "finskillbench-1-py3-none-any.whl"
+    wheel.touch()
+    with pytest.raises(InputError, match="none of finskillbench-desk"):
+        export_tasks(synthetic_edition, tmp_path / "no", chosen=ONE, harbor=HarborImages(wheels=(wheel,)))
+    for arguments, words in (("a b", ()), "is not an image name"), ((IMAGE, (tmp_path / "absent",)), "is not a wheel"):
         with pytest.raises(InputError, match=words):
-            export_tasks(
-                synthetic_edition,
-                tmp_path / "new",
-                condition,
-                chosen=EpisodeSelection(limit=1),
-                layout=layout,
-                image=image,
-            )
-    assert not (tmp_path / "new").exists()
+            HarborImages(*arguments)
+    assert not (tmp_path / "no").exists()

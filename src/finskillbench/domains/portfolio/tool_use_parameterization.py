@@ -177,7 +177,8 @@ def _certified(answer: JsonObject, truth: Truth, task_input: ToolUseInput) -> Sc
     }
     unlimited = (raw - floor) / (1.0 - floor) if floor < 1.0 else raw
     value = values.clip(unlimited)
-    return Score(value, details, value or lowest_raw(unlimited))
+    called = "objective" in values.as_object(answer.get("optimizer_call"))
+    return Score(value, details, value or lowest_raw(unlimited if called else None))
 
 
 def _universe(task_input: JsonObject) -> tuple[list[str], int]:

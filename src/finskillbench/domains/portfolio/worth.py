@@ -28,6 +28,8 @@ LEAST_SPAN = 0.0050
 
 CONFUSED = 0.3
 """Maximum score of the optimum of another objective under the same limits."""
+_INVESTED = 0.01
+"""Sum of weights up to which there is no portfolio to judge."""
 
 
 def weight_score(predicted: Mapping[str, float], expected: Mapping[str, float], threshold: float) -> float:
@@ -72,10 +74,12 @@ def judge_weights(problem: PortfolioProblem, weights: Floats, optimal: float, tr
     marks.
     """
     kept = judge_limits(problem, weights)
-    if not kept.value > 0:
+    if kept.raw == -math.inf:
         return kept
     value = problem.value(weights / weights.sum())
     gap = (value - optimal) / (trivial - optimal)
+    if not kept.value > 0:
+        return replace(kept, raw=lowest_raw((kept.raw or 0.0) - max(gap, 0.0)))
     scale = {"objective": value, "full_marks_at": optimal, "no_marks_at": trivial, "share_of_the_way_down": gap}
     total = kept.value * (1.0 if gap <= DEAD_ZONE else clip(1.0 - gap))
     return Score(total, {**scale, **kept.details}, total or lowest_raw(kept.value - gap))
@@ -90,7 +94,10 @@ def score_weights(answer: JsonObject, truth: Truth, problem: PortfolioProblem) -
 
 
 def judge_limits(problem: PortfolioProblem, weights: Floats) -> Score:
-    """Return 1 minus the cost of broken limits, including the budget, measured on the submitted weights."""
+    """Return 1 minus the cost of broken limits, including the budget, measured on the submitted weights.
+
+    Weights with a sum of at most `_INVESTED` are no portfolio.
+    """
     checks = dict(measures.check_limits(problem, weights))
     missed = checks.pop("fully_invested").excess
     forgiven = measures.forgiven_budget(problem.size)
@@ -98,7 +105,8 @@ def judge_limits(problem: PortfolioProblem, weights: Floats) -> Score:
     if missed > forgiven:
         broken["fully_invested"] = clip(missed / forgiven - 1.0)
     kept = 1.0 - exact_sum(broken.values())
-    return Score(clip(kept), {"violated": broken} if broken else {}, kept)
+    raw = kept if weights.sum() > _INVESTED else -math.inf
+    return Score(clip(kept), {"violated": broken} if broken else {}, raw)
 
 
 def submitted_weights(value: Mapping[str, float], tickers: Sequence[str]) -> Floats | None:
@@ -163,7 +171,7 @@ def judge_rebalancing(
     if weights is None:
         return Score(0.0, {"weights": "absent or outside the universe"}, -math.inf)
     kept = judge_limits(problem, weights)
-    if not kept.value > 0:
+    if kept.raw == -math.inf:
         return kept
     start, value, cost = problem.value(current), problem.value(weights / weights.sum()), rules.cost(weights, current)
     unlimited = {
@@ -171,6 +179,8 @@ def judge_rebalancing(
         "cost": marks(cost / least_cost - 1.0, EXTRA_COST),
         "min_trade": 1.0 - _undersized(problem, rules, weights),
     }
+    if not kept.value > 0:
+        return replace(kept, raw=lowest_raw(kept.raw, *unlimited.values()))
     parts = {name: clip(part) for name, part in unlimited.items()}
     reported = as_number(answer.get("turnover"))
     traded = measures.one_way_turnover(weights, current)

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from finskillbench.cli.display import console
 from finskillbench.cli.options.kinds import Limit, Sample, Subtasks, Suite, part_of
-from finskillbench.integrations.task_files import Layout
+from finskillbench.integrations.task_files import ANSWER, IMAGE, Layout
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -54,27 +54,36 @@ def export_tasks_command(
     ] = Layout.FOLDERS,
     image: Annotated[
         str | None,
+        Option(metavar="NAME", help=f"Python image of Harbor tasks, for agent and verifier. Default: {IMAGE}."),
+    ] = None,
+    wheel: Annotated[
+        list[Path] | None,
         Option(
-            metavar="NAME", help="Base image of Harbor tasks; for our scripts one that has finskillbench installed."
+            metavar="FILE",
+            help="Wheel to install in Harbor tasks, repeatable. Default: the release of this version, by name.",
         ),
     ] = None,
 ) -> None:
     """Write one folder per episode: prompt, schema, data as of its date, skills.
 
-    An agent writes `answer.json` into each folder. `finskillbench score EDITION OUT` judges the answers; with --jobs it
-    judges those of a Harbor job.
+    An agent writes `answer.json` into each folder. `finskillbench score EDITION OUT` judges the answers. Harbor tasks
+    hold their truth for a verifier of Harbor, which scores. Interactive subtasks are left out.
     """
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
     from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX, parse_skills
-    from finskillbench.integrations.task_files.write import ANSWER, check_task_export, export_tasks
+    from finskillbench.integrations.task_files.harbor import HarborImages
+    from finskillbench.integrations.task_files.write import check_task_export, export_tasks, interactive_subtasks
     from finskillbench.runs.config import EpisodeSelection
 
     user_skills = parse_skills([] if skills is None else [skills])
     if user_skills and condition is not None:
         raise InputError("--skills already names the condition skill:NAME; leave out --condition")
     arm = next((f"{USER_SKILLS_PREFIX}{name}" for name in user_skills), condition or "no_skill")
-    check_task_export(arm, user_skills, layout, image)
+    check_task_export(arm, user_skills)
+    harbor = HarborImages(image or IMAGE, tuple(wheel or ())) if layout is Layout.HARBOR else None
+    if harbor is None and (image or wheel):
+        raise InputError("--image and --wheel are for Harbor tasks; add --format harbor")
     with console.Progress() as progress:
         progress("reading the edition")
         loaded = part_of(load_edition(edition), suite, named=bool(subtask))
@@ -84,25 +93,24 @@ def export_tasks_command(
             arm,
             chosen=EpisodeSelection(subtasks=subtask or None, limit=limit, sample=sample),
             skills=user_skills,
-            layout=layout,
-            image=image,
+            harbor=harbor,
             progress=lambda done, total: progress("writing episodes", done, total),
         )
-    count = f"{len(record.tasks)} episodes under {arm}"
-    score_command = f"finskillbench score {edition} {out}"
-    if layout is Layout.HARBOR:
-        typer.echo(f"{count}: harbor run -p {out} --jobs-dir JOBS --agent AGENT --model MODEL")
-        typer.echo(f"Harbor keeps the answers; then: {score_command} --jobs JOBS/... --out ROWS")
+    left_out = {} if subtask else {name: loaded.counts[name] for name in interactive_subtasks(loaded)}
+    for name, count in left_out.items():
+        typer.echo(f"Left out: {count} episodes of {name}, which is interactive")
+    typer.echo(f"{len(record.tasks)} episodes under {arm}: {out}/*/{'prompt.md' if harbor is None else 'task.toml'}")
+    if harbor is None:
+        score_command = f"finskillbench score {edition} {out} --model NAME --out ROWS"
+        typer.echo(f"Answers go to {out}/*/{ANSWER}; then: {score_command}")
     else:
-        typer.echo(f"{count}: {out}/*/prompt.md")
-        typer.echo(f"Answers go to {out}/*/{ANSWER}; then: {score_command} --model NAME --out ROWS")
+        typer.echo(f"They hold their truth. Run them: harbor run -p {out} --agent AGENT --model MODEL")
 
 
 SCORE_EXAMPLE = """\b
 Examples:
   finskillbench score editions/seven answers.jsonl --out rows.jsonl
-  finskillbench score editions/seven out/plain --model mine --out rows.parquet
-  finskillbench score editions/seven out/tasks --jobs jobs/2026-11-22__10-00-00 --out rows.parquet"""
+  finskillbench score editions/seven out/plain --model mine --out rows.parquet"""
 
 
 @SCORE.command(epilog=SCORE_EXAMPLE)
@@ -122,14 +130,7 @@ def score_submissions(
         ),
     ],
     model: Annotated[
-        str | None,
-        Option(
-            metavar="NAME",
-            help="Model name of exported tasks in rows. Default: the folder's name, or the name from Harbor.",
-        ),
-    ] = None,
-    jobs: Annotated[
-        Path | None, Option(metavar="DIR", help="Folder of the Harbor job that ran the exported tasks.")
+        str | None, Option(metavar="NAME", help="Model name of exported tasks in rows. Default: the folder's name.")
     ] = None,
 ) -> None:
     """Score submitted answers under every profile.
@@ -144,8 +145,8 @@ def score_submissions(
     from finskillbench.runs.store.version import validation_text
 
     exported = is_task_export(submissions)
-    if not exported and (model is not None or jobs is not None):
-        raise InputError(f"{submissions}: was not made by export-tasks; leave out --model and --jobs")
+    if not exported and model is not None:
+        raise InputError(f"{submissions}: is no export of plain folders; leave out --model")
     if out.exists() and submissions.exists() and out.samefile(submissions):
         raise InputError(f"{out}: is the file of submissions; choose another --out")
     with console.Progress() as progress:
@@ -153,7 +154,7 @@ def score_submissions(
         loaded = load_edition(edition)
         if exported:
             imported = import_answers(
-                loaded, submissions, model, jobs=jobs, progress=lambda done, total: progress("Scoring", done, total)
+                loaded, submissions, model, progress=lambda done, total: progress("Scoring", done, total)
             )
             lines = _score_export(imported, out)
         else:

@@ -43,9 +43,7 @@ class RowColumn(NamedTuple):
 _TIMES = "the three durations add up to ended - started"
 COLUMNS: Mapping[str, RowColumn] = {
     "model": RowColumn("", "name of the model, program or agent"),
-    "harness": RowColumn(
-        "", "the loop that ran the episode: finskillbench (built in), hermes, python, mcp, handout, harbor"
-    ),
+    "harness": RowColumn("", "the loop that ran the episode: finskillbench (built in), hermes, python, mcp, handout"),
     "provider": RowColumn("", "provider that served the model; null for programs and agents"),
     "arguments": RowColumn(
         "JSON", "arguments that identify a configuration of the model, such as seed, max_tokens and harness"

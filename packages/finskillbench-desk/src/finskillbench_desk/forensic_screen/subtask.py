@@ -154,8 +154,9 @@ def certified(answer: JsonObject, truth: Truth, task_input: ForensicInput) -> Sc
     }
     value = math.fsum(weight * found[part] for part, weight in WEIGHTS.items())
     unlimited = score_parts(parsed, posterior, as_number(stated.get("base_rate")) or 0.0, raw_share)
-    raw = value or lowest_raw(math.fsum(weight * unlimited[part] for part, weight in WEIGHTS.items()))
-    return Score(value, {**found, "traps": traps}, raw)
+    raw = math.fsum(weight * unlimited[part] for part, weight in WEIGHTS.items())
+    empty = bool(np.isnan(parsed.probabilities).all() and (parsed.kinds < 0).all())
+    return Score(value, {**found, "traps": traps}, value or lowest_raw(None if empty else raw))
 
 
 def _build(context: BuildContext, objects_: object) -> Iterator[BuiltTask]:

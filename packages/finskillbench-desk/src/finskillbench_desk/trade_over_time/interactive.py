@@ -104,7 +104,7 @@ def certified(answer: JsonObject, truth: Truth, task_input: object) -> Score:
         "losses": lost.tolist(),
         "traps": _traps(setup, aims, books, taken, known["traps"]),
     }
-    return Score(value, details, value or lowest_raw(raw_share(*gain)))
+    return Score(value, details, value or lowest_raw(raw_share(*gain) if taken else None))
 
 
 def _traps(setup: TradingSetup, aims: Floats, books: list[Floats], taken: int, planted: Any) -> dict[str, str]:

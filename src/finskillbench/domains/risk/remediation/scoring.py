@@ -153,22 +153,23 @@ def certified(answer: JsonObject, truth: Truth, task_input: RemediationInput) ->
         zero=0.0,
         zero_floor=MISREPORTED,
     )
-    value = merit * min(kept.values()) * (1.0 if agrees else FALSE_STATEMENT) * (1.0 + reported + consistent) / 3.0
+    worst = min(kept.values())
+    value = merit * clip(worst) * (1.0 if agrees else FALSE_STATEMENT) * (1.0 + reported + consistent) / 3.0
     details = {
         "merit": merit,
         "cost_bps": 100 * cost,
         "turnover": turnover,
-        "broken": {name: left for name, left in kept.items() if left < 1.0},
+        "broken": {name: clip(left) for name, left in kept.items() if left < 1.0},
         "compliance_agrees": agrees,
         "turnover_agrees": reported,
         "trades_agree": consistent,
     }
-    return Score(value, details, value or lowest_raw(unlimited))
+    return Score(value, details, value or lowest_raw(unlimited, worst))
 
 
 def _left_by(excess: float) -> float:
-    """Return 1 up to `ROUNDING`, falling linearly to 0 at `BREACH`."""
-    return clip((BREACH - excess) / (BREACH - ROUNDING))
+    """Return 1 at `ROUNDING`, falling linearly to 0 at `BREACH`, without limits beyond."""
+    return (BREACH - excess) / (BREACH - ROUNDING)
 
 
 def _kept(limit: Constraint, found: ConstraintCheck, done: Portfolio) -> float:
