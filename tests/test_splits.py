@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from itertools import islice
+from pathlib import Path
 
 import pytest
 from tests.registry import SUBTASKS
 from tests.sampling import examples
 
 from finskillbench.edition import Edition
+from finskillbench.errors import InputError
+from finskillbench.publish.leaderboard import gather_bundles
 from finskillbench.sources.synthetic import calendar
 from finskillbench.sources.synthetic.market.companies import invent_companies
 from finskillbench.splits import FIRST_TRAINING_SEED, Split, is_reserved, seeds_of, split_of
@@ -61,3 +64,8 @@ def test_a_training_edition_holds_no_reserved_template(training_edition: Edition
 @pytest.mark.parametrize("subtask", SUBTASKS, ids=lambda subtask: subtask.name)
 def test_every_subtask_is_built_for_training(training_edition: Edition, subtask: object) -> None:
     assert getattr(subtask, "name") in training_edition.sub_tasks  # noqa: B009 - typed as any subtask
+
+
+def test_a_leaderboard_refuses_an_edition_for_training(training_edition: Edition) -> None:
+    with pytest.raises(InputError, match="seed 1,000,001 is for training; a leaderboard needs one below 1,000,000"):
+        gather_bundles([Path("any.zip")], training_edition)

@@ -18,6 +18,7 @@ PLACES = {
     "packages/finskillbench-desk/docs/desk.md": "desk.md",
     "examples/liquidity-ladder": "examples/liquidity-ladder.md",
     "examples/notebooks": "examples/notebooks.md",
+    "examples/training": "examples/training.md",
 }
 """What lies outside docs/ and is a page: a file as it stands, or a folder by what is in it."""
 _LINK = re.compile(r"\[([^\]\[]*)\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")

@@ -16,7 +16,7 @@ from finskillbench.domains import domain_of, suite_of
 from finskillbench.domains import subtasks as registered
 from finskillbench.edition.load import Edition, load_edition
 from finskillbench.episode import PAPER_SUITE, Reward
-from finskillbench.errors import InputError
+from finskillbench.errors import InputError, SourceError
 from finskillbench.harness.allowance import DEFAULT_ALLOWANCE, Allowance
 from finskillbench.harness.conditions import Condition, mount_all, parse_condition
 from finskillbench.harness.environment import IDLE_SECONDS, Environment, Observation, OpenTask, TaskSource
@@ -31,6 +31,8 @@ from finskillbench.splits import Split, seeds_of
 
 EPISODES = 40
 """Most episodes of each subtask in an edition of a training seed."""
+_REPLACEMENT = 1_000_000_000
+"""Distance of the seed that replaces one whose edition cannot be built; it has the same split."""
 T = TypeVar("T")
 
 
@@ -139,12 +141,13 @@ class SeedTasks:
         built = (each.name for each in registered() if each.build is not None and suite_of(each.name) == suite)
         self._names = sorted(built if subtasks is None else subtasks)
         self._opened: dict[int, EditionTasks] = {}
+        self._replaced: dict[int, int] = {}
 
     def task_of(self, seed: int) -> str:
         """Return the task that a seed selects."""
         number, place = divmod(seed, self._episodes * len(self._names))
         turn, name = divmod(place, len(self._names))
-        edition_seed = next(islice(seeds_of(self._split), number, None))
+        edition_seed = self._buildable(next(islice(seeds_of(self._split), number, None)))
         tasks = self._edition(edition_seed).by_subtask[self._names[name]]
         return f"{edition_seed}/{tasks[turn % len(tasks)]}"
 
@@ -159,6 +162,16 @@ class SeedTasks:
         """Stop the processes of all editions."""
         for edition in self._opened.values():
             edition.close()
+
+    def _buildable(self, seed: int) -> int:
+        """Return the seed, or one that replaces it because its market does not allow every planted case."""
+        if seed not in self._replaced:
+            try:
+                self._edition(seed)
+                self._replaced[seed] = seed
+            except SourceError:
+                self._replaced[seed] = self._buildable(seed + _REPLACEMENT)
+        return self._replaced[seed]
 
     def _edition(self, seed: int) -> EditionTasks:
         if seed not in self._opened:

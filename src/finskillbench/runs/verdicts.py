@@ -43,7 +43,7 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
 
 def reward_of(submission: Submission, truth: Truth, task_input: JsonObject) -> Reward:
     """Return the reward of a submission for training; parameters and errors as for `judge`."""
-    verdict, scored = _judged(submission, truth, task_input)
+    verdict, scored = _judged(submission, truth, task_input, (Profile.CERTIFIED,))
     score = scored.get(Profile.CERTIFIED)
     if score is None:
         return Reward(0.0, LEAST_REWARD, {}, verdict.status)
@@ -54,12 +54,15 @@ def reward_of(submission: Submission, truth: Truth, task_input: JsonObject) -> R
     return Reward(score.value, raw, parts, verdict.status)
 
 
-def _judged(submission: Submission, truth: Truth, task_input: JsonObject) -> tuple[Verdict, Mapping[Profile, Score]]:
-    """Return the verdict, and the scores behind it, which are empty for a missing or malformed submission."""
+def _judged(
+    submission: Submission, truth: Truth, task_input: JsonObject, among: Sequence[Profile] = tuple(Profile)
+) -> tuple[Verdict, Mapping[Profile, Score]]:
+    """Return the verdict, and the scores behind it among some profiles: none for a missing or malformed submission."""
     if submission.task_id != truth.task_id:
         raise InternalError(f"submission is for task {submission.task_id}, truth for task {truth.task_id}")
     subtask = _subtask(truth)
-    profiles = [profile for profile in subtask.scorers if profile is not Profile.CERTIFIED or truth.proof]
+    judged = [profile for profile in subtask.scorers if profile is not Profile.CERTIFIED or truth.proof]
+    profiles = [profile for profile in judged if profile in among]
     verdict = partial(Verdict, truth.task_id, subtask.name)
     if submission.ended == "error":
         return verdict(Status.ERROR, True, {}, {"reason": "the harness failed; run it again"}), {}
@@ -80,7 +83,7 @@ def _judged(submission: Submission, truth: Truth, task_input: JsonObject) -> tup
         scored = {profile: replace(score, raw=score.value or -math.inf) for profile, score in scored.items()}
     scores = {profile: score.value for profile, score in scored.items()}
     details = {profile.value: dict(score.details) for profile, score in scored.items()}
-    for profile in subtask.scorers.keys() - scored.keys():
+    for profile in subtask.scorers.keys() - set(judged):
         details[profile.value] = {"not_judged": "the label carries no proof"}
     return verdict(Status.SCORED, True, scores, details), scored
 

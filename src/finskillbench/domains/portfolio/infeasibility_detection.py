@@ -175,7 +175,8 @@ def _certified(answer: JsonObject, truth: Truth, task_input: InfeasibilityInput)
     parts = {"feasible": verdict, "least_attainable": evidence, "conflicting_limits": conflict}
     value = verdict * evidence * (1 + conflict) / 2
     full, none = (max(_EVIDENCE[end] * abs(least), _EVIDENCE[f"{end}_floor"]) for end in ("full", "zero"))
-    unlimited = None if stated is None else (none - abs(stated - least)) / (none - full)
+    answered = stated is not None and as_boolean(answer.get("feasible")) is not None
+    unlimited = (none - abs(stated - least)) / (none - full) if answered else None
     return Score(value, parts, None if value else lowest_raw(unlimited))
 
 

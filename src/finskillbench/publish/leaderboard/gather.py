@@ -19,6 +19,7 @@ from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX
 from finskillbench.publish.bundle.judge import JudgedBundle, judge_bundle
 from finskillbench.publish.bundle.read import Bundle, read_bundle
 from finskillbench.runs.store.rows import Row, to_frame
+from finskillbench.splits import FIRST_TRAINING_SEED, is_for_training
 
 MOST_ENTRIES = 12
 """Maximum entries of one submitter; each widens the rank intervals of others."""
@@ -98,11 +99,14 @@ def gather_bundles(
 
     Raises
     ------
-    InputError : no bundle, the first invalid one unless `keep_going`, or none that is valid.
+    InputError : no bundle, the first invalid one unless `keep_going`, none that is valid, or an edition for training.
     EditionError : the edition has no truth.
     """
     if not paths:
         raise InputError("no bundle was given; name files written by finskillbench submit")
+    if is_for_training(edition.manifest["seed"]):
+        limit = f"a leaderboard needs one below {FIRST_TRAINING_SEED:,}"
+        raise InputError(f"{edition.path}: the seed {edition.manifest['seed']:,} is for training; {limit}")
     edition.truth(edition.episodes()[0].task_id)  # fail early if the edition has no truth
     baselines = None
     if programs is not None:

@@ -106,7 +106,7 @@ def draw_portfolio_case(
         f"panels at {plan.as_of}",
         f"the {len(dates[plan.as_of].market.tickers)} names allow no {plan.type} portfolio on any date of the "
         f"regime {plan.regime}",
-        remedy="add names to the universe, or supply looser mandates with --catalog",
+        remedy="add names to the universe, take another --seed, or supply looser mandates with --catalog",
     )
 
 
