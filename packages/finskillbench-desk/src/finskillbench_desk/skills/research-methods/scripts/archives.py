@@ -391,7 +391,14 @@ def probabilities(
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the held-out likelihood of one profile, and how far labels of each basis agree with it."""
+    """Return the held-out likelihood of one profile, and how far labels of each basis agree with it.
+
+    Input: levels (cases, periods, series), starts and labels (cases; 0 for cleared), bases (cases), kinds and before
+    (numbers), profile (multiples by age); optional sizes and both.
+    """
+    needed = ("levels", "starts", "labels", "bases", "kinds", "before", "profile")
+    if missing := [key for key in needed if key not in payload]:
+        raise ValueError(f"input_data lacks {', '.join(missing)}")
     before, kinds, multiples = int(payload["before"]), int(payload["kinds"]), np.asarray(payload["profile"], float)
     labels, bases = (np.asarray(payload[key], int) for key in ("labels", "bases"))
     e, persistence, _ = innovations(np.asarray(payload["levels"], float), before)

@@ -272,10 +272,15 @@ def forward(
 
 
 def main(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the log evidence of forms of all sources, in each group of names and in the whole market."""
-    residuals, specific, values, groups = (
-        np.asarray(payload[key]) for key in ("residuals", "specific", "values", "groups")
-    )
+    """Return the log evidence of forms of all sources, in each group of names and in the whole market.
+
+    Input: residuals (periods, names), specific (names), values (periods + 1, names, sources), groups (names); optional
+    forms and shuffle.
+    """
+    needed = ("residuals", "specific", "values", "groups")
+    if missing := [key for key in needed if key not in payload]:
+        raise ValueError(f"input_data lacks {', '.join(missing)}")
+    residuals, specific, values, groups = (np.asarray(payload[key]) for key in needed)
     sources = [str(k) for k in range(values.shape[2])]
     market = Market(residuals, specific, values, np.ones(values.shape[::2], bool), sources, groups)
     searched = market.shuffled() if payload.get("shuffle") else market
