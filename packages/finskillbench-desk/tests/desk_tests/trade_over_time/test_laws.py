@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from desk_tests.trade_over_time.cases import MARKET
 
+from finskillbench_desk.trade_over_time.law_optimum import law_textbooks
 from finskillbench_desk.trade_over_time.law_posterior import (
     Evidence,
     evidence_of,
@@ -23,7 +24,7 @@ from finskillbench_desk.trade_over_time.law_prompts import law_memo
 from finskillbench_desk.trade_over_time.law_rederive import best_book, law_forecasts, read_law_case
 from finskillbench_desk.trade_over_time.law_world import LawWorld, draw_law_world
 from finskillbench_desk.trade_over_time.laws import STRUCTURES, draw_law, expected_features, features
-from finskillbench_desk.trade_over_time.optimum import TradingSetup, held_path, losses
+from finskillbench_desk.trade_over_time.optimum import TradingSetup
 from finskillbench_desk.trade_over_time.subtask import trading_tables
 from finskillbench_desk.trade_over_time.world import DECISIONS, SIGNALS, VENDOR_OF, VENDORS, WEEKS
 
@@ -142,7 +143,7 @@ def first_week(seen: Evidence, of: LawWorld) -> tuple[np.ndarray, np.ndarray, np
 def test_the_optimum_loses_nothing_and_other_laws_lose(structure: str) -> None:
     of = next(of for of in (case(structure, seed) for seed in range(1, 20)) if np.abs(of.effects[WEEKS]).max() > 0.05)
     setup, best = TradingSetup.of(of.world), law_aims(of, evidence_of(of))
-    zero = float(losses(setup, best, held_path(setup)).sum())
+    zero = min(float(path.sum()) for path in law_textbooks(setup, best).values())
     assert unclipped_share(setup, best, best, zero) == pytest.approx(1.0, abs=1e-9)
     assert len(followed_aims(setup, best)) == DECISIONS
     for other in STRUCTURES:
