@@ -1,7 +1,7 @@
 # Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
 .DEFAULT_GOAL := help
 # Sets whose pins contradict ours have environments of their own, .venv-SET.
-OWN := hermes harbor openenv trl verifiers
+OWN := hermes harbor nemo-gym openenv trl verifiers
 .PHONY: help install run desk llm mcp mlflow wandb cluster $(OWN) check test test-fast lint words types layers bench docs dist package sbom lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
@@ -42,6 +42,7 @@ cluster: $(call stamps,cluster) ## Set up .venv to hand work to a Dask cluster
 
 hermes: ## Set up .venv-hermes for the second harness, the Hermes Agent (run --harness hermes)
 harbor: ## Set up .venv-harbor, which checks exported Harbor tasks
+nemo-gym: ## Set up .venv-nemo-gym to serve environments to NeMo Gym
 openenv: ## Set up .venv-openenv to serve environments to OpenEnv, and for Gymnasium
 trl: ## Set up .venv-trl to train with TRL (six gigabytes)
 verifiers: ## Set up .venv-verifiers to train and evaluate with verifiers

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Usage: requirements/install.sh run|desk|llm|mcp|mlflow|wandb|cluster|dev|hermes|harbor|openenv|trl|verifiers VENV
+# Usage: requirements/install.sh run|desk|llm|mcp|mlflow|wandb|cluster|dev|hermes|harbor|nemo-gym|openenv|trl|verifiers VENV
 # Installs the pinned, hash-checked packages of one set with pip, and this checkout unless the set is hermes or harbor; desk, which
 # needs the packages of run, and dev install the desk suite too. VENV is made if it is missing. VENV.unfinished exists
 # while packages are installed; where one was left over, VENV is made again.

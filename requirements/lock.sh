@@ -23,7 +23,7 @@ for which in run llm mcp mlflow wandb cluster; do
 done
 compile "$@" requirements/hermes.in --output-file requirements/hermes.txt
 compile "$@" requirements/harbor.in --python-version 3.12 --output-file requirements/harbor.txt
-for which in openenv trl verifiers; do
+for which in nemo-gym openenv trl verifiers; do
     compile "$@" pyproject.toml requirements/build.in requirements/$which.in --output-file requirements/$which.txt
 done
 

@@ -268,13 +268,13 @@ def probabilities(fields: Mapping[str, Any], accounts: Accounts, law: Law, setti
 
     Base rates are shrunk; shares of kinds are found by EM.
     """
-    tried = [_given_scale(fields, accounts, law, scale, settings.trust) for scale in settings.scales]
+    tried = [_at_scale(fields, accounts, law, scale, settings.trust) for scale in settings.scales]
     logs = np.array([log for _, log in tried])
     weights = np.exp(logs - np.logaddexp.reduce(logs))
     return np.einsum("s,snk->nk", weights, np.array([p for p, _ in tried]))
 
 
-def _given_scale(
+def _at_scale(
     fields: Mapping[str, Any], accounts: Accounts, law: Law, scale: float, trust: float
 ) -> tuple[Floats, float]:
     """Return the probability (n, K) of each kind if today's traces have a strength, and the log likelihood of it."""

@@ -43,7 +43,10 @@ def test_rewards_differ_by_the_quality_of_answers(ours: list[tuple[float, float]
     assert any(0.0 < score < 1.0 for score in scores)
 
 
-@pytest.mark.parametrize(("package", "script"), [("openenv", "openenv_plays.py"), ("openenv", "gymnasium_plays.py")])
+@pytest.mark.parametrize(
+    ("package", "script"),
+    [("openenv", "openenv_plays.py"), ("openenv", "gymnasium_plays.py"), ("nemo-gym", "nemo_gym_plays.py")],
+)
 def test_parity(foreign: Callable[[str, str], Any], ours: list[tuple[float, float]], package: str, script: str) -> None:
     assert [tuple(each) for each in foreign(package, script)] == ours
 
