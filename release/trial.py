@@ -66,8 +66,9 @@ def files_of_wheel(wheel: Path) -> dict[str, str]:
 
 
 def installed_files(site: Path, name: str = "finskillbench") -> dict[str, str]:
-    """Return the digest of every file of an installed package, apart from what Python compiles."""
-    found = (path for path in (site / name).rglob("*") if path.is_file() and path.suffix != ".pyc")
+    """Return the digest of every file of an installed package and its modules, apart from what Python compiles."""
+    listed = (*(site / name).rglob("*"), *site.glob(f"{name}*.py"))
+    found = (path for path in listed if path.is_file() and path.suffix != ".pyc")
     return {path.relative_to(site).as_posix(): _digest(path.read_bytes()) for path in found}
 
 

@@ -15,7 +15,7 @@ EVAL = ["skills", "eval", "package", "--edition", E, "--model", "baseline/nop"]
 WRONG = [
     *(["export-tasks", E, "out", *each] for each in (
         ("--condition", "nonsense"), ("--subtask", "nonsense"), ("--suite", "nonsense"), ("--skills", "nonsense"),
-        ("--format", "harbor", "--condition", "curated"), ("--image", "nonsense"),
+        ("--image", "nonsense"),
     )),
     *([*DRIVE, *each] for each in (
         ("--condition", "nonsense"), ("--subtask", "nonsense"), ("--suite", "nonsense"), ("--skills", "nonsense"),

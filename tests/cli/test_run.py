@@ -193,7 +193,7 @@ def test_a_folder_that_cannot_be_made(edition: Path, capsys: pytest.CaptureFixtu
 def test_the_default_edition_is_built_once_into_the_cache(edition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Path] = []
 
-    def build(*, suite: str, companies: None, episodes: None, out: Path, progress: Progress) -> None:
+    def build(*, suite: str, out: Path, progress: Progress) -> None:
         assert suite == "paper"
         built.append(out)
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -210,7 +210,7 @@ def test_two_first_commands_build_the_default_edition_once(monkeypatch: pytest.M
     built: list[Path] = []
     waiting = threading.Event()
 
-    def build(*, suite: str, companies: None, episodes: None, out: Path, progress: object) -> None:
+    def build(*, suite: str, out: Path, progress: object) -> None:
         built.append(out)
         assert waiting.wait(20)
         out.mkdir()
