@@ -85,7 +85,7 @@ class EditionTasks:
         for one in self._episodes.values():
             self.by_subtask.setdefault(one.sub_task, []).append(one.task_id)
         if not self.tasks:
-            raise InputError(f"{edition.path} has no task of the split {split} in these subtasks")
+            raise InputError(f"{edition.path} has no task of the split {split or 'any'} in the chosen subtasks")
         edition.truth(self.tasks[0])
         self._prepared = lru_cache(CACHED_EPISODES)(self._prepare)
         self._stack = ExitStack()
@@ -146,9 +146,10 @@ class SeedTasks:
     def task_of(self, seed: int) -> str:
         """Return the task that a seed selects."""
         number, place = divmod(seed, self._episodes * len(self._names))
-        turn, name = divmod(place, len(self._names))
         edition_seed = self._buildable(next(islice(seeds_of(self._split), number, None)))
-        tasks = self._edition(edition_seed).by_subtask[self._names[name]]
+        by_subtask = list(self._edition(edition_seed).by_subtask.values())  # a small edition may lack a subtask
+        turn, subtask = divmod(place, len(by_subtask))
+        tasks = by_subtask[subtask]
         return f"{edition_seed}/{tasks[turn % len(tasks)]}"
 
     def open(self, task: str, allowance: Allowance = DEFAULT_ALLOWANCE) -> OpenTask:

@@ -53,8 +53,8 @@ class GymnasiumEnvironment(gymnasium.Env[str, str]):
         except (ValueError, TypeError, KeyError, AttributeError):
             made = []
         seen = self._environment.step(*made, text="" if made else action)
-        reward = 0.0 if seen.reward is None else seen.reward.raw
-        return *_seen(seen)[:1], reward, seen.is_final, False, _seen(seen)[1]
+        text, info = _seen(seen)
+        return text, 0.0 if seen.reward is None else seen.reward.raw, seen.is_final, False, info
 
     def close(self) -> None:
         self._environment.close()

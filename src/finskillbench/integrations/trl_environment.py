@@ -30,11 +30,9 @@ class TrainingEnvironment:
 
     def __init__(self) -> None:
         self._environment = BlockingEnvironment(self._source)
-        self._reward: float | None = None
 
     def reset(self, seed: int = 0, task: str | None = None, **row: Any) -> str:
         """Begin the episode of a row; return system prompt and task."""
-        self._reward = None
         return self._environment.reset(seed if task is None else task).text
 
     def get_reward(self) -> float:

@@ -86,7 +86,7 @@ class ToolsConfig(vf.SharedToolsetConfig, TaskOptions):
     """Configuration of the process that serves the tools."""
 
 
-class EpisodeState(vf.State):
+class RolloutState(vf.State):
     """State of one rollout that task and tools share; `reward` is set once the episode has ended."""
 
     session: str = ""
@@ -104,7 +104,7 @@ class Session(NamedTuple):
     lock: asyncio.Lock
 
 
-class EpisodeTools(vf.Toolset[ToolsConfig, EpisodeState]):
+class EpisodeTools(vf.Toolset[ToolsConfig, RolloutState]):
     """Tools of all rollouts, with one environment each."""
 
     TOOL_PREFIX = None
@@ -149,7 +149,7 @@ class EpisodeTools(vf.Toolset[ToolsConfig, EpisodeState]):
         return self.sessions.get(state.session)
 
 
-class EpisodeTask(vf.Task[vf.TaskData, EpisodeState, vf.TaskConfig]):
+class EpisodeTask(vf.Task[vf.TaskData, RolloutState, vf.TaskConfig]):
     """One episode; its reward is the score under `certified`."""
 
     async def setup(self, trace: vf.Trace, runtime: vf.Runtime) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from finskillbench.domains.base import by_date
 from finskillbench.domains.building import BuildContext
 from finskillbench.episode import Disclosure, Episode, JsonObject
-from finskillbench.splits import is_for_training, is_reserved
 
 
 class PlannedCase(NamedTuple):
@@ -25,10 +25,9 @@ def plan(
     """Yield at most `count` cases: structures in random order, disclosures and tiers evenly within each structure.
 
     Half of the cases are `described` and half `data`, unless the build is of one level. The order depends on the seed,
-    so that nothing follows from a case's number. Structures that are reserved for tests are left out for training.
+    so that nothing follows from a case's number.
     """
-    training = is_for_training(context.seed)
-    names, levels = [name for name in structures if not (training and is_reserved(name))], list(tiers)
+    names, levels = list(structures), list(tiers)
     rng = context.generator("desk", *names)
     order: list[int] = []
     for number in range(context.most(count)):
@@ -44,5 +43,5 @@ def plan(
 
 
 def structure_of(episode: Episode, certificate: JsonObject) -> str:
-    """Return the structure of a case's law, which is its template; with full disclosure the only law."""
-    return str(certificate.get("structure", episode.sub_task))
+    """Return the template of a case: the structure of its law, or the date with full disclosure of the only law."""
+    return str(certificate.get("structure", by_date(episode)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from finskillbench import cli
 from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.model import ToolCall, Turn, Usage
@@ -70,3 +71,12 @@ def test_folders_hold_tables_and_no_game(synthetic_edition: Edition, tmp_path: P
     lines = (data / "statements.csv").read_text().splitlines()
     assert lines[0].split(",") == list(table)
     assert len(lines) == table.rows + 1
+
+
+def test_interactive_episodes_that_are_left_out_are_counted(
+    synthetic_edition: Edition, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["export-tasks", str(synthetic_edition.path), str(tmp_path / "out"), "--suite", "desk", "--limit", "1"]
+    assert cli.main([*arguments, "--format", "harbor"]) == 0
+    count = synthetic_edition.counts[NAME]
+    assert f"Left out: {count} episodes of {NAME}, which is interactive" in capsys.readouterr().out

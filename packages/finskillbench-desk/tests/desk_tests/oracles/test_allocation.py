@@ -27,7 +27,7 @@ def tasks() -> list[BuiltTask]:
     """One of each tier."""
     panels = SimpleNamespace(month_ends=[date(2021, 6, 30)])
     context: Any = SimpleNamespace(
-        panels=panels, seed=1, synthetic=True, disclosure="full", generator=_generator, notes=[], most=lambda _: 3
+        panels=panels, synthetic=True, disclosure="full", generator=_generator, notes=[], most=lambda _: 3
     )
     market = tuple(ListedName(f"N{i:03}", "any", f"Industry {i % 12}", core=False) for i in range(120))
     return list(allocate.build(cast(BuildContext, context), market))

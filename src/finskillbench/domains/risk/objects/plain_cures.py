@@ -14,6 +14,7 @@ from finskillbench.engines.risk.monitor import HARD_KINDS, limit_scales, measure
 from finskillbench.engines.risk.portfolio import ZERO_WEIGHT, MarketSnapshot, Portfolio, require_field
 from finskillbench.engines.risk.remediation import budget_left, total_excess
 from finskillbench.engines.risk.trading import TradingRules
+from finskillbench.scoring.values import clip
 
 MODELLED = frozenset(
     {
@@ -80,10 +81,10 @@ def merit_of_trades(
     gating = [compliant or limit.kind in HARD_KINDS for limit in target.constraints]
     kept = (excess[:, gating] < BREACH).all(axis=1) & (cash > -BREACH)
     if compliant:
-        return merit_of_cost(float(costs[kept].min()), value) if kept.any() else 0.0
+        return clip(merit_of_cost(float(costs[kept].min()), value)) if kept.any() else 0.0
     before = total_excess(portfolio, target, market)
     reached = _relative_excess(values[kept], excess[kept], target) + costs[kept]
-    return merit_of_excess(float(reached.min(initial=before)), value, before)
+    return clip(merit_of_excess(float(reached.min(initial=before)), value, before))
 
 
 def _relative_excess(values: Floats, excess: Floats, mandate: RiskMandate) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -87,14 +86,14 @@ def definitions(task_input: RemediationInput) -> dict[str, str]:
     return mandate_conventions(task_input, {**_TRADES, **(turnover if limited else _NO_TURNOVER), **_ROUNDING})
 
 
-def merit_of_cost(cost: float, least: float, limit: Callable[[float], float] = clip) -> float:
-    """Return 1 at the least cost, falling linearly to 0 at `WORTHLESS_COST_RATIO` times it."""
-    return limit((WORTHLESS_COST_RATIO - cost / max(least, _TINY)) / (WORTHLESS_COST_RATIO - 1.0))
+def merit_of_cost(cost: float, least: float) -> float:
+    """Return 1 at the least cost, falling linearly to 0 at `WORTHLESS_COST_RATIO` times it and below beyond."""
+    return (WORTHLESS_COST_RATIO - cost / max(least, _TINY)) / (WORTHLESS_COST_RATIO - 1.0)
 
 
-def merit_of_excess(excess: float, least: float, before: float, limit: Callable[[float], float] = clip) -> float:
+def merit_of_excess(excess: float, least: float, before: float) -> float:
     """Return 1 at the least shortfall, 0 if at most `LEAST_CLOSED` of the removable part is removed."""
-    return limit(1.0 - (excess - least) / max((1.0 - LEAST_CLOSED) * (before - least), _TINY))
+    return 1.0 - (excess - least) / max((1.0 - LEAST_CLOSED) * (before - least), _TINY)
 
 
 def paper(answer: JsonObject, truth: Truth, task_input: RemediationInput) -> Score:
@@ -139,10 +138,10 @@ def certified(answer: JsonObject, truth: Truth, task_input: RemediationInput) ->
     kept["minimum_trade"] = _left_by(ticket_shortfall(portfolio.weights, trades, rules.ticket))
     cost = rules.cost(trades)
     if curable:
-        unlimited = merit_of_cost(cost, known["least_cost"], float)
+        unlimited = merit_of_cost(cost, known["least_cost"])
     else:
         shortfall = total_excess(done, mandate, market) + cost
-        unlimited = merit_of_excess(shortfall, known["least_shortfall"], known["shortfall_before"], float)
+        unlimited = merit_of_excess(shortfall, known["least_shortfall"], known["shortfall_before"])
     merit = 1.0 if unlimited >= 1.0 - EXACT else clip(unlimited)
     agrees = as_boolean(answer.get("post_trade_compliant")) is curable
     reported = closeness(
