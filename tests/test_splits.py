@@ -59,6 +59,8 @@ def test_a_training_edition_holds_no_reserved_template(training_edition: Edition
         certificates, subtask = training_edition.certificates(name), subtask_named(name)
         for one in training_edition.episodes([name]):
             assert not is_reserved(subtask.template(one, certificates[one.task_id])), one.task_id
+            if "portfolio" in one.input:
+                assert not any(is_reserved(each["symbol"]) for each in one.input["portfolio"]["holdings"])
 
 
 @pytest.mark.parametrize("subtask", SUBTASKS, ids=lambda subtask: subtask.name)

@@ -116,7 +116,7 @@ def test_a_submission_is_judged_once(source: Source) -> None:
     assert [trace.answer for trace in source.traces] == ['{"weights":{}}']
 
 
-@pytest.mark.parametrize("how", ["reset", "close", "time"])
+@pytest.mark.parametrize("how", ["reset", "close", "time", "time after a turn"])
 def test_an_abandoned_episode_ends_without_a_submission(source: Source, how: str) -> None:
     async def steps(environment: Environment) -> None:
         await environment.reset(0)
@@ -125,12 +125,14 @@ def test_an_abandoned_episode_ends_without_a_submission(source: Source, how: str
         elif how == "close":
             environment.close()
         else:
+            if how == "time after a turn":
+                await environment.step(READ)
             await asyncio.sleep(0.2)
             assert environment.reward is not None
             assert (await environment.step(READ)).reward == environment.reward
 
     played(source, steps, idle_seconds=0.05)
-    assert source.traces[0].ended == ("out_of_time" if how == "time" else "no_answer")
+    assert source.traces[0].ended == ("out_of_time" if how.startswith("time") else "no_answer")
 
 
 def test_what_cannot_be_opened_is_an_error(source: Source) -> None:

@@ -127,3 +127,19 @@ def test_a_law_is_read_back_from_json(structure: str) -> None:
     assert law_json(again) == stored
     assert again.labels.confused.dtype == law.labels.confused.dtype
     assert np.array_equal(again.model.sigma, law.model.sigma)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_traces_of_the_archive_have_a_strength_of_their_own(structure: str) -> None:
+    law = draw_law(np.random.default_rng(1), structure)
+    assert ((law.archive >= 0.9) & (law.archive <= 1.9)).all()
+    factors = np.ones(len(KIND_NAMES)), np.full(len(KIND_NAMES), 2.0)
+    weak, strong = (draw_archive(np.random.default_rng(2), replace(law, archive=factor)) for factor in factors)
+    managed = weak.kind >= 0
+    difference = strong.y - weak.y
+    assert not difference[~managed].any()
+    assert (np.abs(difference[managed]).max(axis=(1, 2)) > 0.0).mean() > 0.95
+    if structure == "single_ratio_heavy_tails":  # a step of one ratio: the shift itself
+        last = np.abs(difference[managed][:, -1]).max(axis=1)
+        usual = np.abs(law.signature).max() * law.model.deviation
+        assert np.isclose(last[:, None], usual, rtol=1e-3).any(axis=1).all()
