@@ -2,31 +2,35 @@
 # Usage: requirements/install.sh run|desk|llm|mcp|mlflow|wandb|cluster|dev|hermes|harbor|nemo-gym|openenv|trl|verifiers VENV
 # Installs the pinned, hash-checked packages of one set with pip, and this checkout unless the set is hermes or harbor; desk, which
 # needs the packages of run, and dev install the desk suite too. VENV is made if it is missing. VENV.unfinished exists
-# while packages are installed; where one was left over, VENV is made again.
+# while packages are installed; where one was left over, VENV is made again. Exits with 3 where no Python is new enough.
 set -eu
 which=$1
 venv=$2
 requirements=requirements/$which.txt
 checkout="-e ."
+minimum=11 # The oldest Python 3 of the set.
 case $which in
     desk) requirements=requirements/run.txt checkout="-e . -e packages/finskillbench-desk" ;;
     dev) checkout="-e . -e packages/finskillbench-desk" ;;
     hermes | harbor) checkout="" ;;
 esac
+case $which in harbor | nemo-gym) minimum=12 ;; esac
 unfinished=$venv.unfinished
 
 fail() { echo "error: $*" >&2; exit 1; }
 
-# Prints the first interpreter in range that can make environments; PYTHON=/path/to/python3 comes first if set.
+# Prints the first interpreter in range that can make environments; PYTHON=/path/to/python3 comes first if set. What
+# pyenv puts on PATH starts only the versions that are switched on, so its versions come last.
 find_python() {
-    for candidate in ${PYTHON:-} python3.13 python3.12 python3.11 python3; do
-        if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null
+    for candidate in ${PYTHON:-} python3.13 python3.12 python3.11 python3 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[123].*/bin/python3; do
+        if "$candidate" -c "import sys, venv, ensurepip; sys.exit(not (3, $minimum) <= sys.version_info < (3, 14))" 2>/dev/null
         then
             echo "$candidate"
             return
         fi
     done
-    fail "no Python 3.11, 3.12 or 3.13 with its venv module on PATH; install one or set PYTHON=/path/to/python3"
+    echo "error: $which needs Python 3.$minimum to 3.13 with its venv module, and none is on PATH; install one or set PYTHON=/path/to/python3" >&2
+    exit 3
 }
 
 make_environment() {

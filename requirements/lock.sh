@@ -24,7 +24,8 @@ done
 compile "$@" requirements/hermes.in --output-file requirements/hermes.txt
 compile "$@" requirements/harbor.in --python-version 3.12 --output-file requirements/harbor.txt
 for which in nemo-gym openenv trl verifiers; do
-    compile "$@" pyproject.toml requirements/build.in requirements/$which.in --output-file requirements/$which.txt
+    [ $which = nemo-gym ] && oldest=3.12 || oldest=3.11
+    compile "$@" pyproject.toml requirements/build.in requirements/$which.in --python-version $oldest --output-file requirements/$which.txt
 done
 
 if grep -n '://' requirements/*.txt; then
