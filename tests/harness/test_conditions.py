@@ -330,7 +330,7 @@ def test_an_arm_of_somebodys_own_mounts_what_it_was_given(package) -> None:
         mount("skill:other", mounted.packages, {}, given)
 
 
-@pytest.mark.parametrize("name", ["", "Mine", "a/b", "..", "mine+", "x" * 65, "mine\n", "schön"])
+@pytest.mark.parametrize("name", ["", "Mine", "a/b", "..", "x" * 65, "mine\n", "schön"])
 def test_an_unfit_name_for_skills_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="is not a valid name for skills; use a-z, 0-9"):
         parse_condition(f"skill:{name}")
@@ -368,3 +368,27 @@ def test_an_episode_is_offered_the_packages_of_its_suite(mounts, monkeypatch, tm
     assert {name.partition("/")[0] for name, _ in offered.script_index} == {"a", "mine"}
     assert offered.digest == mount(Condition.SCRIPTS_ONLY, {"a": own, "mine": strange}, {}).digest
     assert offered.for_domain("a") is offered
+
+
+@pytest.mark.parametrize("base", [Condition.CURATED, "skill:mine"])
+def test_a_hint_names_the_skill_and_force_shows_it(base: str, package, attempt) -> None:
+    user_skills = {"skill:mine": UserSkills({package.name: package}, THIS_PYTHON)}
+    base_mount, hinted, forced = (
+        mount(base + suffix, {package.name: package}, {}, user_skills) for suffix in ("", "+hinted", "+forced")
+    )
+    assert arm_prompt("", base_mount, DOMAIN) == ""
+    assert package.name in arm_prompt("", hinted, DOMAIN)
+    assert package.body not in arm_prompt("", hinted, DOMAIN)
+    assert package.body in arm_prompt("", forced, DOMAIN)
+    assert forced.preloaded(DOMAIN) == {package.name: package}
+    assert hinted.preloaded(DOMAIN) == {}
+    assert tool_specs(base_mount, DOMAIN) == tool_specs(hinted, DOMAIN) == tool_specs(forced, DOMAIN)
+    assert len({base_mount.digest, hinted.digest, forced.digest}) == 3
+
+
+@pytest.mark.parametrize("name", ["no_skill+hinted", "placebo+forced", "curated+loud", "inline+forced", "curated+"])
+def test_only_conditions_with_documents_have_activations(name: str) -> None:
+    with pytest.raises(InputError, match="only a condition with skill documents"):
+        parse_condition(name)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(f"{name} ", ArmName)

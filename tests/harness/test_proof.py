@@ -230,6 +230,17 @@ def test_an_arm_that_hides_what_it_grants_is_refused(mounts, monkeypatch) -> Non
     refused({Condition.INLINE: mounts[Condition.INLINE]}, Condition.INLINE, "no sign of what it grants: 'Mean and var")
 
 
+def test_hints_and_documents_of_an_activation_are_granted_and_nothing_else(monkeypatch) -> None:
+    activated = {name: mount(name, REAL, {}) for name in ("curated+hinted", "curated+forced", "code_curated+forced")}
+    prove_arms(activated, ("risk_management", DOMAIN))
+    honest = proof.arm_prompt
+    for leak in ("risk-management", REAL["risk-management"].body):
+        monkeypatch.setattr(proof, "arm_prompt", lambda *args, leak=leak: honest(*args) + leak)
+        for name, each in activated.items():
+            with pytest.raises(InternalError, match="the words"):
+                prove_arms({name: each}, (DOMAIN,))
+
+
 def test_an_inline_arm_without_the_domains_package_is_refused_before_the_first_call(mounts) -> None:
     with pytest.raises(InputError, match="no package is named 'risk-management'"):
         prove_arms({Condition.INLINE: mounts[Condition.INLINE]}, ("risk_management",))

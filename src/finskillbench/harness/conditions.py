@@ -1,7 +1,7 @@
 """Experimental conditions: the skills, scripts and tools that an agent is offered.
 
 A condition is an `Arm`, a set of switches, identified by its name. Each folder of user skills is a condition
-`skill:NAME`.
+`skill:NAME`. After a condition with skill documents, `+hinted` and `+forced` change how the agent learns of them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import msgspec
 import orjson
 
 from finskillbench.domains import domain as registered
+from finskillbench.domains import domains
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.skills.loader import SkillPackage, curated, of_other_suites, placebo
@@ -43,8 +44,21 @@ class Condition(StrEnum):
     CODE_CURATED = "code_curated"
 
 
+class Activation(StrEnum):
+    """How an agent learns of skills, beyond the index of names and descriptions.
+
+    HINTED: the prompt names those of the task. FORCED: it holds their documents, as if they were loaded.
+    """
+
+    UNAIDED = ""
+    HINTED = "hinted"
+    FORCED = "forced"
+
+
 _USER_SKILLS_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
-ArmName = Annotated[str, msgspec.Meta(pattern=rf"^({'|'.join(Condition)}|{USER_SKILLS_PREFIX}{_USER_SKILLS_NAME})\Z")]
+_NAMES = rf"({'|'.join(Condition)}|{USER_SKILLS_PREFIX}{_USER_SKILLS_NAME})"
+_ACTIVATIONS = "|".join(filter(None, Activation))
+ArmName = Annotated[str, msgspec.Meta(pattern=rf"^{_NAMES}(\+({_ACTIVATIONS}))?\Z")]
 """Name of a condition, validated when records and rows are read."""
 
 
@@ -54,7 +68,8 @@ class Arm:
 
     `documents` can be loaded, `scripts` can be run, `inline` puts documents into the prompt. `placebo` or `given`
     packages replace the curated ones. The agent writes its `own` skills, which are `kept` between episodes, and runs
-    its own `code`. The names of the switches enter the digest of a mount.
+    its own `code`. `activation` draws attention to the task's documents. The names of the switches enter the digest of
+    a mount.
     """
 
     condition: str
@@ -66,6 +81,7 @@ class Arm:
     own: bool = False
     kept: bool = False
     code: bool = False
+    activation: Activation = Activation.UNAIDED
 
     @property
     def mounts_packages(self) -> bool:
@@ -137,7 +153,17 @@ class Mount:
         """Return the packages whose scripts can be run without loading a skill first."""
         if self.arm.inline:
             return self.packages_of(domain)
+        if self.arm.activation is Activation.FORCED:
+            return self.packages_for_task(domain)
         return dict(self.packages) if self.arm.indexes_scripts else {}
+
+    def packages_for_task(self, domain: str) -> dict[str, SkillPackage]:
+        """Return the packages that an activation names: the user's own, or those of the domain."""
+        if not self.arm.given:
+            return self.packages_of(domain)
+        shipped = {folder.resolve() for one in domains() for folder in one.skills}
+        own = {name: package for name, package in self.packages.items() if package.root not in shipped}
+        return own or dict(self.packages)
 
     def packages_of(self, domain: str) -> dict[str, SkillPackage]:
         """Return the mounted packages of a domain by name, its own first; raises `InputError` if there is none."""
@@ -158,6 +184,15 @@ def package_names(domain: str) -> tuple[str, ...]:
 
 def arm_of(name: str) -> Arm:
     """Return the condition called `name`; raise `InputError` listing the known ones otherwise."""
+    base, plus, activation = name.partition("+")
+    if plus:
+        arm = arm_of(base)
+        if activation not in {Activation.HINTED, Activation.FORCED} or not arm.documents or arm.placebo:
+            raise InputError(
+                f"condition {name!r}: only a condition with skill documents, such as curated or skill:NAME, can end "
+                "in +hinted or +forced"
+            )
+        return replace(arm, condition=name, activation=Activation(activation))
     if name in ARMS:
         return ARMS[name]
     if re.fullmatch(USER_SKILLS_PREFIX + _USER_SKILLS_NAME, name):
@@ -190,10 +225,11 @@ def mount(
     if not arm.mounts_packages:
         return Mount(arm)
     if arm.given:
-        if condition not in user_skills:
-            name = condition.removeprefix(USER_SKILLS_PREFIX)
+        base = condition.partition("+")[0]
+        if base not in user_skills:
+            name = base.removeprefix(USER_SKILLS_PREFIX)
             raise InputError(f"condition {condition!r} has no folder of skills; name it: --skills {name}=DIR")
-        return Mount(arm, user_skills[condition].packages, python=user_skills[condition].python)
+        return Mount(arm, user_skills[base].packages, python=user_skills[base].python)
     mounted = placebos if arm.placebo else packages
     if not mounted:
         kind = "placebo" if arm.placebo else "curated"

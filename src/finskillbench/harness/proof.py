@@ -16,7 +16,7 @@ import orjson
 
 from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import InternalError
-from finskillbench.harness.conditions import Mount, arm_of, expected_tools, package_names, script_index
+from finskillbench.harness.conditions import Activation, Mount, arm_of, expected_tools, package_names, script_index
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.prompts.compose import FIXED_TEXTS, arm_prompt, system_prompt
 from finskillbench.harness.skills.loader import SkillPackage, curated, placebo
@@ -125,7 +125,7 @@ def _prove_view(condition: str, mounted: Mount, domain: str, view: _View, marks:
     _check(condition, view.loadable == documents, f"in {domain} the skills {_listed(view.loadable)}")
     scripts = [f"{name}/{script}" for name, package in _runnable(mounted, domain) for script in package.scripts]
     _check(condition, view.runnable == scripts, f"in {domain} the scripts {_listed(view.runnable)}")
-    appends = arm.inline or arm.own
+    appends = arm.inline or arm.own or bool(arm.activation)
     _check(condition, bool(view.appended) == appends, f"in {domain} behind the prompt {_brief(view.appended)}")
     wire = _strings([asdict(tool) for tool in view.tools])
     rest = "\n".join((system_prompt(arm), *FIXED_TEXTS, *wire, view.appended))
@@ -139,6 +139,8 @@ def _prove_view(condition: str, mounted: Mount, domain: str, view: _View, marks:
 def _runnable(mounted: Mount, domain: str) -> list[tuple[str, SkillPackage]]:
     """Return the packages whose scripts can be run before a skill is loaded."""
     arm = mounted.arm
+    if arm.activation is Activation.FORCED:
+        return list(mounted.packages_for_task(domain).items()) if arm.scripts else []
     if not arm.scripts or arm.documents:
         return []
     names = package_names(domain) if arm.inline else mounted.packages
@@ -154,6 +156,8 @@ def _granted(mounted: Mount, domain: str) -> Iterator[str]:
         if arm.inline and name in package_names(domain):
             yield package.body
             yield from package.references.values()
+    for name, package in mounted.packages_for_task(domain).items() if arm.activation else ():
+        yield name if arm.activation is Activation.HINTED else package.body
     if arm.indexes_scripts:
         for path, notes in mounted.script_index:
             yield f"\n- {path}: {notes}"

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from finskillbench.episode import Episode
 from finskillbench.errors import EditionError
 from finskillbench.harness.allowance import MAX_TURNS, Remaining
-from finskillbench.harness.conditions import Arm, Mount
+from finskillbench.harness.conditions import Activation, Arm, Mount
 from finskillbench.harness.prompts.compaction import compact_input
 from finskillbench.harness.skills.user_skills import EMPTY, Memory
 from finskillbench.scoring.values import is_object
@@ -112,6 +112,9 @@ Verdicts on your earlier answers, the latest last: {verdicts}"""
 VERDICTS_SHOWN = 20
 NONE_YET = "none yet"
 
+HINT = """\
+Skills for this task: {skills}. Load them before you solve it."""
+
 INLINE_INSTRUCTION = """\
 This skill is already loaded; its scripts can be run with `run_skill_script`.
 
@@ -198,6 +201,11 @@ def arm_prompt(base: str, mounted: Mount, domain: str, memory: Memory = EMPTY) -
         for package in mounted.packages_of(domain).values():
             documents += [package.body, *(f"## {name}\n\n{text}" for name, text in sorted(package.references.items()))]
         return base + APPENDIX + INLINE_INSTRUCTION + "\n\n".join(documents)
+    if arm.activation is Activation.FORCED:
+        bodies = (package.body for package in mounted.packages_for_task(domain).values())
+        return base + APPENDIX + INLINE_INSTRUCTION + "\n\n".join(bodies)
+    if arm.activation is Activation.HINTED:
+        return base + APPENDIX + HINT.format(skills=", ".join(mounted.packages_for_task(domain)))
     if arm.kept:
         return base + APPENDIX + _persistent(memory)
     return base + APPENDIX + SELF_GENERATED_INSTRUCTION if arm.own else base
@@ -244,5 +252,5 @@ def prompt_digest(*texts: str) -> str:
 
 def wording_digest() -> str:
     """Return the digest of all fixed texts of this module, which identifies the wording of a run."""
-    arms = (APPENDIX, SELF_GENERATED_INSTRUCTION, PERSISTENT_INSTRUCTION, INLINE_INSTRUCTION)
+    arms = (APPENDIX, SELF_GENERATED_INSTRUCTION, PERSISTENT_INSTRUCTION, INLINE_INSTRUCTION, HINT)
     return prompt_digest(_SYSTEM_PROMPT, _SKILLS_RULE, _TEMPLATE, *arms, *FIXED_TEXTS)

@@ -163,7 +163,8 @@ def check_task_export(condition: str, skills: Mapping[str, SkillFolder | Path | 
     InputError : as for `export_tasks`.
     """
     mounted = mount_all([condition], read_user_skills(skills, run_locally=False))[condition]
-    if mounted.arm.own or mounted.arm.inline or mounted.arm.indexes_scripts or mounted.arm.code:
+    arm = mounted.arm
+    if arm.own or arm.inline or arm.indexes_scripts or arm.code or arm.activation:
         raise InputError(
             f"condition {condition!r} needs tools of our loop, which a folder does not have; use no_skill, curated, "
             "docs_only, placebo or your own skills"

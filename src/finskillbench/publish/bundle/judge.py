@@ -14,7 +14,7 @@ from finskillbench.domains import cluster_of, domain, subtask_named
 from finskillbench.edition import Edition
 from finskillbench.episode import Episode, Profile, Status, Submission
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import ARMS, Condition, mount_all
+from finskillbench.harness.conditions import Condition, arm_of, mount_all
 from finskillbench.harness.models import BASELINES
 from finskillbench.harness.prompts.compose import wording_digest
 from finskillbench.publish.bundle import interactive_record
@@ -110,7 +110,7 @@ def judge_bundle(
 
 
 def _refuse_mounts(bundle: Bundle) -> None:
-    ours = mount_all([name for name in bundle.manifest.mounts if name in ARMS])
+    ours = mount_all([name for name in bundle.manifest.mounts if not arm_of(name).given])
     for name, mounted in bundle.manifest.mounts.items():
         if name in ours and any(
             ours[name].for_domain(domain).digest != digest for domain, digest in mounted.digest.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from finskillbench.episode import JsonObject
+from finskillbench.harness.conditions import Activation
 from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.runs.postprocess.failures.attempt import FinishedAttempt
 from finskillbench.runs.postprocess.failures.counts import FailureCause
@@ -94,8 +95,8 @@ def _other_value(name: str, value: object, task_input: JsonObject) -> str:
 
 def _loaded_recipe(attempt: FinishedAttempt) -> Recipe | None:
     """Return the row of the task in a loaded document or in the prompt."""
-    if not attempt.arm.documents:
-        return attempt.recipe if attempt.arm.inline else None
+    if attempt.arm.inline or attempt.arm.activation is Activation.FORCED:
+        return attempt.recipe
     documents = (as_text(call.result.get("content")) or "" for call in attempt.calls if call.name == "load_skill")
     rows = (find_recipe(document, attempt.trajectory.sub_task) for document in documents)
     return next((row for row in rows if row is not None), None)
