@@ -1,8 +1,8 @@
 # Every target sets up what it needs in .venv and leaves the system Python alone. `make` alone prints this list.
 .DEFAULT_GOAL := help
 # Sets whose pins contradict ours have environments of their own, .venv-SET.
-OWN := hermes harbor nemo-gym openenv trl verifiers
-.PHONY: help install run desk llm mcp mlflow wandb cluster $(OWN) check test test-fast lint words types layers bench docs dist package sbom lock clean
+OWN := hermes harbor local-model nemo-gym openenv receivers trl verifiers
+.PHONY: help install run desk llm mcp mlflow wandb cluster human $(OWN) check test test-fast lint words types layers bench docs dist package sbom lock clean
 .SUFFIXES:
 MAKEFLAGS += --no-print-directory
 # Compiled files are kept even where the surroundings say otherwise: every process of the tests would compile all anew.
@@ -21,7 +21,7 @@ $(foreach venv,$(VENV) $(OWN:%=.venv-%),$(if $(wildcard $(venv).unfinished),$(sh
 
 help: ## Show this list
 	@echo "FinSkillBench: make run, make test, or one of"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 run: $(call stamps,run $(if $(filter desk all --suite=desk --suite=all,$(ARGS)),desk)) ## Build the paper's suite if it is missing, run the baselines on it, print the table, write the page (ARGS="--suite desk")
 	@$(VENV)/bin/finskillbench run --page $(ARGS)
@@ -40,8 +40,14 @@ wandb: $(call stamps,wandb) ## Set up .venv to export runs to Weights & Biases
 
 cluster: $(call stamps,cluster) ## Set up .venv to hand work to a Dask cluster
 
+human: $(call stamps,human) ## Set up .venv to measure the agreement of human participants
+
 hermes: ## Set up .venv-hermes for the second harness, the Hermes Agent (run --harness hermes)
 harbor: ## Set up .venv-harbor, which checks exported Harbor tasks
+receivers: ## Set up .venv-receivers, which checks exports as their receivers do
+local-model: $(call stamps,llm) ## Play 40 episodes with a small model on this machine; the first call compiles llama.cpp (ARGS="--sample 5")
+	@examples/local-model/run.sh $(ARGS)
+
 nemo-gym: ## Set up .venv-nemo-gym to serve environments to NeMo Gym
 openenv: ## Set up .venv-openenv to serve environments to OpenEnv, and for Gymnasium
 trl: ## Set up .venv-trl to train with TRL (six gigabytes)
@@ -99,7 +105,7 @@ clean: ## Remove the environment and every cache of the tools; runs and editions
 $(VENV)/.installed-%-$(KEY):
 	@rm -f $(filter-out %-$(KEY),$(wildcard $(VENV)/.installed-*))
 	@requirements/install.sh $* $(VENV)
-	@touch $@ $(call stamps,run $(if $(filter dev,$*),desk llm mcp mlflow wandb cluster))
+	@touch $@ $(call stamps,run $(if $(filter dev,$*),desk llm mcp mlflow wandb cluster human))
 
 .venv-%/.installed-$(KEY):
 	@requirements/install.sh $* .venv-$*

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Usage: requirements/install.sh run|desk|llm|mcp|mlflow|wandb|cluster|dev|hermes|harbor|nemo-gym|openenv|trl|verifiers VENV
-# Installs the pinned, hash-checked packages of one set with pip, and this checkout unless the set is hermes or harbor; desk, which
+# Usage: requirements/install.sh run|desk|llm|mcp|mlflow|wandb|cluster|human|dev|hermes|harbor|local-model|nemo-gym|openenv|receivers|trl|verifiers VENV
+# Installs the pinned, hash-checked packages of one set with pip, and this checkout unless the set is hermes, harbor, local-model or receivers; desk, which
 # needs the packages of run, and dev install the desk suite too. VENV is made if it is missing. VENV.unfinished exists
 # while packages are installed; where one was left over, VENV is made again. Exits with 3 where no Python is new enough.
 set -eu
@@ -12,9 +12,13 @@ minimum=11 # The oldest Python 3 of the set.
 case $which in
     desk) requirements=requirements/run.txt checkout="-e . -e packages/finskillbench-desk" ;;
     dev) checkout="-e . -e packages/finskillbench-desk" ;;
-    hermes | harbor) checkout="" ;;
+    hermes | harbor | receivers) checkout="" ;;
+    local-model) # The server of llama.cpp is compiled too, without its web page, which would be downloaded.
+        checkout=""
+        export CMAKE_ARGS='-DLLAMA_BUILD_TOOLS=ON -DLLAMA_BUILD_SERVER=ON -DLLAMA_TOOLS_INSTALL=ON -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DLLAVA_BUILD=OFF -DCMAKE_INSTALL_RPATH=$ORIGIN/../lib'
+        ;;
 esac
-case $which in harbor | nemo-gym) minimum=12 ;; esac
+case $which in harbor | nemo-gym | receivers) minimum=12 ;; esac
 unfinished=$venv.unfinished
 
 fail() { echo "error: $*" >&2; exit 1; }

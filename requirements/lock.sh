@@ -13,16 +13,19 @@ compile() {
         --no-emit-index-url --custom-compile-command "make lock" "$@" >/dev/null
 }
 
-compile "$@" pyproject.toml requirements/build.in requirements/dev.in --extra llm --extra mcp --extra mlflow --extra wandb --extra cluster \
+compile "$@" pyproject.toml requirements/build.in requirements/dev.in --extra llm --extra mcp --extra mlflow --extra wandb --extra cluster --extra human \
     --output-file requirements/dev.txt
-for which in run llm mcp mlflow wandb cluster; do
+for which in run llm mcp mlflow wandb cluster human; do
     [ $which = run ] && extra="" || extra="--extra $which"
     # shellcheck disable=SC2086
     compile "$@" pyproject.toml requirements/build.in $extra --constraint requirements/dev.txt \
         --output-file requirements/$which.txt
 done
 compile "$@" requirements/hermes.in --output-file requirements/hermes.txt
-compile "$@" requirements/harbor.in --python-version 3.12 --output-file requirements/harbor.txt
+compile "$@" requirements/local-model.in --output-file requirements/local-model.txt
+for which in harbor receivers; do
+    compile "$@" requirements/$which.in --python-version 3.12 --output-file requirements/$which.txt
+done
 for which in nemo-gym openenv trl verifiers; do
     [ $which = nemo-gym ] && oldest=3.12 || oldest=3.11
     compile "$@" pyproject.toml requirements/build.in requirements/$which.in --python-version $oldest --output-file requirements/$which.txt

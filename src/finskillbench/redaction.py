@@ -11,7 +11,7 @@ import base64
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import quote
@@ -94,6 +94,22 @@ def redactor_of_process() -> Redactor:
     """Return a redactor for the secrets in this process's environment."""
     named = (value.strip() for name, value in os.environ.items() if named_like_a_secret(name))
     return Redactor(value for value in named if _is_secret(value))
+
+
+def cleaner() -> Callable[[str], str]:
+    """Return a function that removes secrets of this process, texts like provider keys, and the home path.
+
+    Patterns are needed because another process than the one that knew the keys may publish a run.
+    """
+    redact = redactor_of_process()
+    home = str(Path.home())
+    home_pattern = re.compile(rf"{re.escape(home)}(?=/)") if len(home) > 1 else None
+
+    def clean(text: str) -> str:
+        text = without_keys(redact(text))
+        return home_pattern.sub("~", text) if home_pattern is not None else text
+
+    return clean
 
 
 def _is_secret(value: str) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
+import polars as pl
 import pytest
 from tests.scoring.examples import EXPECTED
 
 from finskillbench import cli
+from finskillbench.cli import evaluate as evaluation
 from finskillbench.harness.model import ToolCall, Turn, Usage
 from finskillbench.harness.programs.program import result_of
 
@@ -120,9 +123,65 @@ def test_a_new_package_can_be_evaluated_at_once(edition: Path, tmp_path: Path, c
     assert command[1:4] == ["skills", "eval", str(folder)]
 
 
+def test_repeats_show_noise_and_a_gain_its_sample_size(skill: Path, edition: Path, tmp_path: Path, capsys) -> None:
+    words = (skill, "--edition", edition, "--model", f"{__name__}:Careful", "--domain", "fundamental_analysis")
+    words = (*words, "--domain", "portfolio_construction", "--epochs", "2", "--gain", "0.1", "--out", tmp_path / "run")
+    assert evaluate(*words) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "Two identical runs, its domain" in lines
+    assert any(line.startswith("skill:filing-notes 3 2.0 0.0 % [0.0 %,") for line in lines)
+    assert not any(line.startswith("Episodes for a gain") for line in lines)  # three clusters have no interval
+    assert evaluate(*words, "--json") == 0
+    assert [table["name"] for table in json.loads(capsys.readouterr().out)["tables"]] == ["noise"]
+
+
+def test_a_sequential_run_ends_and_resumes(skill: Path, edition: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)  # the default run folder
+    words = (skill, "--edition", edition, "--model", f"{__name__}:Careful", "--sequential")
+    assert evaluate(*words) == 0
+    shown = capsys.readouterr().out
+    assert "difference, always-valid 95 % interval" in shown
+    assert "Sequential run: 3 of 3 episodes; no decision." in shown
+    assert "Episodes:     6 run\n" in shown
+    (line,) = (line for line in shown.splitlines() if line.startswith("all "))
+    assert line.split()[-3:-2] == ["+0.250"]  # of the means 0.5 and 0 of two clusters
+    assert evaluate(*words) == 0
+    assert "Episodes:     0 run, 6 kept from before\n" in capsys.readouterr().out
+
+
+def test_a_sequential_run_stops_at_a_decision(skill: Path, edition: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(evaluation, "_decision", lambda found, gain: f"stopped at {gain} with {len(found.parts)} parts")
+    words = (skill, "--edition", edition, "--model", f"{__name__}:Careful", "--gain", "0.2", "--sequential")
+    assert evaluate(*words, "--out", tmp_path / "run") == 0
+    assert "Sequential run: 1 of 3 episodes; stopped at 0.2 with 3 parts." in capsys.readouterr().out
+    assert pl.read_parquet(tmp_path / "run" / "rows.parquet")["condition"].to_list() == [
+        "no_skill",
+        "skill:filing-notes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("interval", "reason"),
+    [
+        (None, None),
+        ((-0.1, 0.3), None),
+        ((0.01, 0.3), "stopped: the interval of its domain excludes 0"),
+        ((-0.3, -0.01), "stopped: the interval of its domain excludes 0"),
+        ((-0.1, 0.04), "stopped: the interval of its domain excludes a gain of 0.05"),
+    ],
+)
+def test_decisions(interval: tuple[float, float] | None, reason: str | None) -> None:
+    found = SimpleNamespace(parts=[SimpleNamespace(name="its domain", interval=interval)])
+    assert evaluation._decision(found, 0.05) == reason
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (
+            ["{skill}", "--sequential", "--against", "self_generated_persistent"],
+            "--sequential needs independent episodes",
+        ),
         (["{empty}"], "no SKILL.md in it or in a folder below it"),
         (["{skill}", "--against", "nowhere"], "nowhere: no such folder of skills"),
         (["{skill}", "--domain", "nowhere"], "unknown domain 'nowhere'"),

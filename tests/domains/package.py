@@ -21,8 +21,8 @@ from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.models import get_model
-from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.harness.skills.loader import curated, load_package, placebo
+from finskillbench.harness.skills.recipes import Recipe, find_recipe
 from finskillbench.sandbox.runner import ScriptRunner
 from finskillbench.sandbox.script import cli
 

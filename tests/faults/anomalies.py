@@ -44,6 +44,7 @@ _FILTERED = "The response was filtered due to the prompt triggering Azure OpenAI
 _LONG = "This model's maximum context length is 200 tokens. However, your request has 203 input tokens."
 _LONG_INSIDE = json.dumps({"error": {"message": _LONG, "type": "invalid_request_error", "code": 400}})
 _FUNCTION_FAILED = "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details."
+_NO_FORMAT = "The model produced output that does not match the expected peg-native format"
 _NO_PROVIDER = "No allowed providers are available for the selected model"
 _RATE = ("rate_limit",)
 _SERVER = ("server_error",)
@@ -337,6 +338,13 @@ _FAILURES: tuple[Anomaly, ...] = (
                 {"error": {"message": _FUNCTION_FAILED, "code": "tool_use_failed", "failed_generation": "{oops"}}
             ).encode(),
         ),
+    ),
+    Anomaly(
+        "ggml-org/llama.cpp#27025",
+        "HTTP 500: llama.cpp could not read the model's call",
+        "record",
+        ("usage_unknown", "text_only"),
+        Reply(500, json.dumps({"error": {"code": 500, "message": _NO_FORMAT, "type": "server_error"}}).encode()),
     ),
     Anomaly(
         "foundation-model-stack/fms-guardrails-orchestrator#74",

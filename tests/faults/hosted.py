@@ -13,7 +13,7 @@ from finskillbench.errors import Cause
 from finskillbench.harness.conditions import Condition, mount
 from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
-from finskillbench.harness.model import Message, Turn
+from finskillbench.harness.model import Message, ToolSpec, Turn
 from finskillbench.harness.models import ModelOptions, get_model
 from finskillbench.harness.providers.hosted import Hosted
 from finskillbench.harness.tools.contracts import GET_TASK_DATA, QUERY_XBRL, SUBMIT_ANSWER
@@ -70,10 +70,12 @@ def served(script: Callable[[Request], Reply] | Reply, name: str = SERVED, **opt
     with FaultServer(script if callable(script) else lambda _: script) as server:
         model = get_model(name, ModelOptions(base_url=server.url, **options))
 
-        def ask(messages: tuple[Message, ...] = TALK, choice: str = "auto") -> Turn:
+        def ask(
+            messages: tuple[Message, ...] = TALK, choice: str = "auto", tools: tuple[ToolSpec, ...] = TOOLS
+        ) -> Turn:
             async def call() -> Turn:
                 try:
-                    return await model.generate(messages, TOOLS, choice)
+                    return await model.generate(messages, tools, choice)
                 finally:
                     await model.close()
 

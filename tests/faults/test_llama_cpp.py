@@ -1,13 +1,10 @@
-"""A second implementation of the protocol: llama.cpp's server, with a random model that is made here.
+"""llama.cpp's own server with the small model of examples/local-model, a second implementation of the protocol.
 
-It runs where an interpreter has `llama-cpp-python[server]` and `gguf`: this one, or the one that the environment
-variable FINSKILLBENCH_LLAMA_PYTHON names. Building the package takes half an hour: no requirement of the tests.
+It runs where `make local-model` was run. Compiling llama.cpp takes minutes: no requirement of the tests.
 """
 
 import asyncio
-import os
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -20,13 +17,15 @@ from tests.faults.server import closed_port
 
 from finskillbench.errors import Cause, ProviderError
 from finskillbench.harness.allowance import MAX_TURNS
-from finskillbench.harness.model import Message
+from finskillbench.harness.model import AUTO, Message, Turn
 from finskillbench.harness.models import ModelOptions, get_model
-from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
+from finskillbench.harness.tools.contracts import SAVE_SKILL, SUBMIT_ANSWER
 from finskillbench.harness.trace import Trace
 
-INTERPRETER = os.environ.get("FINSKILLBENCH_LLAMA_PYTHON") or sys.executable
-CONTEXT = 12_288
+ROOT = Path(__file__).parents[2]
+NAME = "llama-cpp-python/SmolLM2-135M-Instruct"
+OFFERED = (SAVE_SKILL,)
+"""The server's grammar for free choices has no such name: each of these calls is of a tool that is not on offer."""
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.enable_socket,
@@ -35,35 +34,39 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    found = subprocess.run([INTERPRETER, "-c", "import llama_cpp.server, gguf"], capture_output=True, check=False)
-    if found.returncode:
-        pytest.skip("no interpreter with llama-cpp-python[server] and gguf; name one in FINSKILLBENCH_LLAMA_PYTHON")
-    folder = tmp_path_factory.mktemp("llama")
-    maker = Path(__file__).with_name("tiny_model.py")
-    subprocess.run([INTERPRETER, str(maker), str(folder / "tiny.gguf")], check=True, capture_output=True)
+def address() -> Iterator[str]:
+    if not list(ROOT.glob(".venv-local-model/lib/python3*/site-packages/bin/llama-server")):
+        pytest.skip("make local-model was not run")
     port = closed_port()
-    options = ["--model", str(folder / "tiny.gguf"), "--port", str(port), "--n_ctx", str(CONTEXT), "--n_threads", "1"]
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen([INTERPRETER, "-m", "llama_cpp.server", *options], stdout=log, stderr=log)
-        try:
-            url = f"http://localhost:{port}/v1"
-            for _ in range(300):
-                try:
-                    urllib.request.urlopen(f"{url}/models", timeout=1).close()
-                    break
-                except OSError:
-                    time.sleep(0.1)
-            yield url
-        finally:
-            server.kill()
-            server.wait()
+    server = subprocess.Popen(
+        [ROOT / "examples/local-model/serve.sh", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
+                break
+            except OSError:
+                time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        server.kill()
+        server.wait()
 
 
 def ask(address: str, prompt: str) -> Trace:
-    return play(
-        get_model("llama-cpp-python/tiny", ModelOptions(base_url=address, max_tokens=16, seed=1)), prompt=prompt
-    )
+    return play(get_model(NAME, ModelOptions(base_url=address, max_tokens=16, seed=1)), prompt=prompt)
+
+
+def call(address: str, choice: str) -> Turn:
+    async def answer() -> Turn:
+        model = get_model(NAME, ModelOptions(base_url=address, max_tokens=64))
+        try:
+            return await model.generate([Message("user", "Hello.")], OFFERED, choice)
+        finally:
+            await model.close()
+
+    return asyncio.run(answer())
 
 
 def test_a_model_that_talks_nonsense_uses_up_its_turns(address: str):
@@ -72,17 +75,25 @@ def test_a_model_that_talks_nonsense_uses_up_its_turns(address: str):
     assert set(trace.incidents) <= {"max_tokens", "text_only", "invalid_arguments"}
     assert trace.usage.cost_usd == 0.0
     assert trace.usage.output_tokens > 0
-    # each conversation holds the one before it: a server that counts right counts more each time
+    # Each conversation holds the one before it, but the last turn has fewer tools.
     read = [call.usage.input_tokens for call in trace.model_calls]
-    assert read == sorted(read)
-    assert read[0] > 500
+    assert read[:-1] == sorted(read[:-1])
+    assert read[0] > 300
     assert trace.usage.input_tokens == sum(read)
-    assert all(call.served_model for call in trace.model_calls)
+    assert {call.served_model for call in trace.model_calls} == {"SmolLM2-135M-Instruct-Q4_1"}
 
 
 def test_a_conversation_that_outgrows_it_ends_the_episode(address: str):
-    trace = ask(address, "word " * CONTEXT)
+    trace = ask(address, "word " * 8_192)
     assert (trace.ended, trace.turns, trace.usage.input_tokens) == ("context_overflow", 1, 0)
+
+
+def test_a_call_that_the_server_cannot_read_is_the_mistake_of_the_model(address: str):
+    assert call(address, AUTO) == Turn("")
+
+
+def test_the_only_tool_on_offer_can_be_forced(address: str):
+    assert {each.name for each in call(address, "save_skill").tool_calls} == {"save_skill"}
 
 
 def test_the_same_seed_gives_the_same_answer(address: str):
@@ -92,7 +103,7 @@ def test_the_same_seed_gives_the_same_answer(address: str):
 
 
 def test_a_request_it_refuses_has_its_cause(address: str):
-    model = get_model("llama-cpp-python/tiny", ModelOptions(base_url=f"{address}/nowhere"))
+    model = get_model(NAME, ModelOptions(base_url=f"{address}/nowhere"))
     with pytest.raises(ProviderError) as caught:
         asyncio.run(model.generate([Message("user", "Hello.")], (SUBMIT_ANSWER,), "auto"))
     assert caught.value.cause == Cause.UNKNOWN_MODEL

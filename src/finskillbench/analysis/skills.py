@@ -20,12 +20,13 @@ import polars as pl
 from finskillbench.analysis.clusters import Interval, StandardError
 from finskillbench.analysis.inference import proportions
 from finskillbench.analysis.intervals import estimate_means
+from finskillbench.analysis.noise import LEAST_CHANGE, always_valid_interval, cluster_means
 from finskillbench.analysis.results import Comparison, Results, distinct_values, pairs
 from finskillbench.domains import domains
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import ARMS, package_names
-from finskillbench.harness.programs.reference import find_recipe
 from finskillbench.harness.skills.loader import SkillPackage
+from finskillbench.harness.skills.recipes import find_recipe
 
 EXCLUSION = (
     "The effect of using skills assumes that the offer changes a score only through their use, and that skills are "
@@ -158,8 +159,6 @@ def _worth(paired: pl.DataFrame, offered: pl.DataFrame, by: Sequence[str]) -> pl
     return pl.concat([worth.drop("mean", "low", "high"), intervals], how="horizontal")
 
 
-LEAST_CHANGE = 1e-9
-"""Smaller changes of a score count as none."""
 IN_DOMAIN, OTHER_DOMAINS, ALL = "its domain", "other domains", "all"
 
 
@@ -237,7 +236,12 @@ class Evaluation:
 
 
 def evaluate_skills(
-    results: Results, comparison: Comparison, packages: Collection[str], meant_for: Collection[str]
+    results: Results,
+    comparison: Comparison,
+    packages: Collection[str],
+    meant_for: Collection[str],
+    *,
+    sequential: bool = False,
 ) -> Evaluation:
     """Compare two conditions of a run of one model.
 
@@ -248,6 +252,7 @@ def evaluate_skills(
     comparison : the condition with the skill, and its reference.
     packages : names of the evaluated packages.
     meant_for : their domains, empty if unknown.
+    sequential : average over clusters, with intervals that hold although results decide when the run stops.
     """
     arms = [results.rows.filter(pl.col("condition") == name) for name in comparison]
     for name, arm in zip(comparison, arms, strict=True):
@@ -268,7 +273,7 @@ def evaluate_skills(
     return Evaluation(
         model=results.models[0],
         meant_for=tuple(meant_for),
-        parts=tuple(_part(name, paired.filter(group)) for name, group in groups.items()),
+        parts=tuple(_part(name, paired.filter(group), sequential=sequential) for name, group in groups.items()),
         sides=(_side(comparison.treated, arms[0]), _side(comparison.reference, arms[1])),
         loads={
             name: _loads(treated.filter(pl.col("domain") == name), packages)
@@ -303,18 +308,18 @@ def _names(package: SkillPackage, name: str) -> bool:
     return find_recipe(package.body, name) is not None or ("_" in name and re.search(rf"\b{name}\b", text) is not None)
 
 
-def _part(name: str, paired: pl.DataFrame) -> _Part:
-    treated, reference, difference = (estimate_means(paired, each) for each in ("treated", "reference", "difference"))
+def _part(name: str, paired: pl.DataFrame, *, sequential: bool) -> _Part:
+    columns = ("treated", "reference", "difference")
+    clusters = paired["cluster"].n_unique()
+    if sequential and clusters:
+        means = cluster_means(paired)
+        interval = always_valid_interval(means["difference"])
+        treated, reference, mean = means.select(pl.mean(*columns)).row(0)
+        return _Part(name, paired.height, clusters, treated, reference, mean, interval)
+    treated, reference, difference = (estimate_means(paired, each) for each in columns)
     mean, low, high = difference.select("mean", "low", "high").row(0)
-    return _Part(
-        name,
-        paired.height,
-        difference["clusters"].item(),
-        treated["mean"].item(),
-        reference["mean"].item(),
-        mean,
-        None if low is None else (low, high),
-    )
+    interval = None if low is None else (low, high)
+    return _Part(name, paired.height, clusters, treated["mean"].item(), reference["mean"].item(), mean, interval)
 
 
 def _side(condition: str, rows: pl.DataFrame) -> ConditionUsage:

@@ -20,7 +20,7 @@ from finskillbench.cli import audit, data, demo, doctor, inspect, plan, run, ski
 from finskillbench.cli.display import console
 from finskillbench.cli.groups import ExtensibleGroup
 from finskillbench.cli.options.kinds import command
-from finskillbench.cli.postprocess import compare, report, show
+from finskillbench.cli.postprocess import compare, report, short_form, show
 from finskillbench.errors import CatalogError, FinSkillBenchError, InputError, InternalError
 from finskillbench.redaction import logger, redactor_of_process
 
@@ -50,6 +50,7 @@ app.command("merge", epilog=show.MERGE_EXAMPLE)(show.merge)
 app.command("show", epilog=show.SHOW_EXAMPLE)(show.show)
 app.command("report", epilog=report.EXAMPLE)(report.report_command)
 app.command("compare", epilog=compare.EXAMPLE)(compare.compare)
+app.command("short-form", epilog=short_form.EXAMPLE)(short_form.short_form)
 app.command("failures", epilog=show.FAILURES_EXAMPLE)(show.failures)
 app.command("rescore", epilog=show.RESCORE_EXAMPLE)(show.rescore)
 app.add_typer(skills.app, name="skills")

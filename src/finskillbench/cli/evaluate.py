@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,19 +17,34 @@ from finskillbench.cli.display.console import LARGEST, exit_with, print_end
 from finskillbench.cli.options import kinds
 from finskillbench.cli.options.runs import RunOptions
 from finskillbench.cli.run import execute_run
+from finskillbench.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    import polars as pl
+
+    from finskillbench.analysis.results import Comparison, Results
     from finskillbench.analysis.skills import ConditionUsage, Evaluation, Flip, Loads
+    from finskillbench.edition import Edition
+    from finskillbench.episode import Episode
     from finskillbench.harness.skills.loader import SkillPackage
+    from finskillbench.reports.tables.base import Table
+    from finskillbench.runs.execute.run import RunResult
 
 EXAMPLE = """\b
 Examples:
   finskillbench skills eval my-skills/my-package --model openai/gpt-5 --max-cost 5
+  finskillbench skills eval my-skills/my-package --model openai/gpt-5 --epochs 2 --gain 0.05
+  finskillbench skills eval my-skills/my-package --model openai/gpt-5 --limit 40 --sequential --gain 0.05
   finskillbench skills eval my-skills/new --against my-skills/old --domain risk_management --model my_module:model"""
 PER_SUBTASK = 3
 """Default episodes per subtask: about forty in all, most of them controls."""
+BATCHES = 10
+"""Batches of a sequential run, after each of which it may stop."""
+SEQUENTIAL = (
+    "Each cluster (market date, mandate, company) counts once in means; the interval holds wherever a run stops."
+)
 SHOWN = 10
 """Flips of each direction to print; the JSON has all."""
 
@@ -38,8 +54,14 @@ def eval_command(
     folder: Annotated[Path, Argument(metavar="DIR", help="Your skills: one package, or a folder of several.")],
     model: Annotated[str, Option(help="As for `run`: baseline/NAME, provider/name, or package.module:name.")],
     against: Annotated[
-        str, Option(metavar="CONDITION|DIR", help="Reference: no_skill, curated, or a folder of other skills.")
+        str,
+        Option(metavar="CONDITION|DIR", help="Reference: no_skill, curated, library:N, or a folder of other skills."),
     ] = "no_skill",
+    activation: Annotated[
+        bool,
+        Option("--activation", help="Also run with a hint and with the documents in the prompt (+hinted, +forced)."),
+    ] = False,
+    library: kinds.Library = None,
     domain: Annotated[
         list[str] | None,
         Option(help="Domain of the skills; repeatable. Default: the domains that their documents name."),
@@ -52,6 +74,17 @@ def eval_command(
     subtask: kinds.Subtasks = None,
     limit: Annotated[int, Option(min=1, max=LARGEST, help="First episodes of each subtask.")] = PER_SUBTASK,
     epochs: kinds.Epochs = 1,
+    gain: Annotated[
+        float | None,
+        Option(min=0.001, max=1.0, help="Smallest gain of interest: print the sample size that detects it."),
+    ] = None,
+    sequential: Annotated[
+        bool,
+        Option(
+            "--sequential",
+            help="Run in batches and stop once an always-valid interval of the difference excludes 0, or --gain.",
+        ),
+    ] = False,
     max_concurrency: kinds.MaxConcurrency = None,
     base_url: kinds.BaseUrl = None,
     prices: kinds.Prices = None,
@@ -65,20 +98,25 @@ def eval_command(
     Episodes of all domains are run; those outside the domain of the skills are negative controls. The same command
     resumes. Exit code 1 if an episode ended in an error, was dropped or was not run.
     """
+    import polars as pl
+
     from finskillbench.analysis.results import Comparison, collect
     from finskillbench.analysis.skills import domains_of, evaluate_skills
     from finskillbench.domains import domain as registered
+    from finskillbench.harness.conditions import Activation
     from finskillbench.harness.skills.loader import curated
     from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX
+    from finskillbench.reports.tables.episodes.library import activation_table
 
     name = _name(folder)
     treated, reference, other = f"{USER_SKILLS_PREFIX}{name}", *_reference(against, name)
     options = RunOptions(
         edition=edition,
         model=[model],
-        condition=[reference, treated],
+        condition=[reference, treated, *([f"{treated}+{way}" for way in Activation if way] if activation else [])],
         skills=[f"{name}{'+' if keep_curated else ''}={folder}", *other],
         skill_python=None if python is None else [f"{name}={python}"],
+        library=library,
         subtask=subtask,
         limit=limit,
         epochs=epochs,
@@ -93,15 +131,106 @@ def eval_command(
     offered = options.user_skills[treated].packages
     packages = {key: package for key, package in offered.items() if key not in curated_packages}
     meant_for = [registered(each).name for each in domain] if domain else domains_of(packages.values())
-    result, loaded = execute_run(options)
+    comparison = Comparison(treated, reference)
     (entry,) = options.model_keys
-    rows = result.rows.filter(model=entry.model, arguments=entry.arguments)  # the folder may contain other models
-    found = evaluate_skills(collect(rows), Comparison(treated, reference), packages, meant_for)
-    if console.json_printed(as_json, lambda: _to_json(found, result.folder)):
+
+    def evaluate(rows: pl.DataFrame) -> tuple[Results, Evaluation]:
+        results = collect(rows.filter(model=entry.model, arguments=entry.arguments))  # the folder may have other models
+        return results, evaluate_skills(results, comparison, packages, meant_for, sequential=sequential)
+
+    if sequential:
+        result, loaded, tasks, ending = _run_in_batches(options, lambda rows: _decision(evaluate(rows)[1], gain))
+        results, found = evaluate(result.rows.filter(pl.col("task_id").is_in(tasks)))
+    else:
+        (result, loaded), ending = execute_run(options), None
+        results, found = evaluate(result.rows)
+    tables = _noise_tables(results, comparison, found, gain)
+    in_domain = results.rows.filter(pl.col("domain").is_in(meant_for)) if meant_for else results.rows
+    if activation and (table := activation_table(collect(in_domain))):
+        tables.append(replace(table, title=f"{table.title}, {found.parts[0].name}"))
+    if console.json_printed(as_json, lambda: _to_json(found, result.folder, tables, ending)):
         exit_with(result)
-    for line in _report(found, packages, result.folder, named=bool(domain)):
+        return
+    for line in _report(found, packages, result.folder, tables, ending, named=bool(domain)):
         typer.echo(line)
     print_end(result, loaded, f"finskillbench skills eval {shlex.quote(str(folder))} --model openai/gpt-5 --max-cost 5")
+
+
+def _run_in_batches(
+    options: RunOptions, decide: Callable[[pl.DataFrame], str | None]
+) -> tuple[RunResult, Edition, list[str], str]:
+    """Run batches of clusters until `decide` returns a reason to stop, or the run is interrupted.
+
+    Returns the result with the counts of all batches, the edition, the tasks of the batches, and how the run ended.
+    """
+    import polars as pl
+
+    from finskillbench.harness.conditions import arm_of
+    from finskillbench.runs.plan.items import choose_episodes, playable
+
+    if kept := [each for each in options.conditions if arm_of(each).kept]:
+        raise InputError(f"--sequential needs independent episodes, but {kept[0]} passes skills on; run without it")
+    options.check_names()
+    with console.Progress() as progress:
+        edition = options.open_edition(progress)
+    episodes = choose_episodes(playable(edition, options.subtask), options.limit)
+    batches, tasks = _batches(episodes), list[str]()
+    folder, ran = options.folder(edition), 0
+    while True:
+        tasks += next(batches)
+        result, _ = execute_run(replace(options, limit=None, task=tasks, out=folder))
+        ran += result.ran
+        result = replace(result, ran=ran, kept=max(result.kept + result.ran - ran, 0))
+        stopped = result.dropped or result.not_run
+        reason = "interrupted" if stopped else decide(result.rows.filter(pl.col("task_id").is_in(tasks)))
+        if reason or len(tasks) == len(episodes):
+            ending = f"{len(tasks)} of {len(episodes)} episodes; {reason or 'no decision'}"
+            return result, edition, tasks, ending
+
+
+def _batches(episodes: Sequence[Episode]) -> Iterator[list[str]]:
+    """Divide episodes into batches of whole clusters, in a pseudorandom order of clusters that is always the same."""
+    from finskillbench.domains import cluster_of
+
+    clusters: dict[str, list[str]] = {}
+    for episode in episodes:
+        clusters.setdefault(cluster_of(episode), []).append(episode.task_id)
+    batch: list[str] = []
+    for _, tasks in sorted(clusters.items(), key=lambda each: sha256(each[0].encode()).digest()):
+        batch += tasks
+        if len(batch) * BATCHES >= len(episodes):
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _decision(found: Evaluation, gain: float | None) -> str | None:
+    """Return why a sequential run may stop, None if it may not."""
+    part = found.parts[0]
+    low, high = part.interval or (-1.0, 1.0)
+    if low > 0.0 or high < 0.0:
+        return f"stopped: the interval of {part.name} excludes 0"
+    if gain is not None and high < gain:
+        return f"stopped: the interval of {part.name} excludes a gain of {gain:g}"
+    return None
+
+
+def _noise_tables(results: Results, comparison: Comparison, found: Evaluation, gain: float | None) -> list[Table]:
+    """Tabulate the noise of the episodes of the first part, where there are repeats, and the sample sizes."""
+    import polars as pl
+
+    from finskillbench.analysis.results import pairs
+    from finskillbench.reports.compare.noise import make_group, noise_tables
+
+    paired = pairs(results, comparison)
+    if found.meant_for:
+        paired = paired.filter(pl.col("domain").is_in(found.meant_for))
+    treated, reference = (results.rows.filter(pl.col("condition") == name) for name in comparison)
+    names = (comparison.reference, comparison.treated)
+    tables = noise_tables([make_group((), paired, reference, treated)], names, (), gain)
+    titled = (replace(table, title=f"{table.title}, {found.parts[0].name}") for table in tables)
+    return [table for table in titled if table.rows]
 
 
 def _name(folder: Path) -> str:
@@ -111,24 +240,36 @@ def _name(folder: Path) -> str:
 
 def _reference(against: str, name: str) -> tuple[str, list[str]]:
     """Return the reference condition, and its `--skills` option if it is a folder."""
-    from finskillbench.harness.conditions import ARMS
+    from finskillbench.harness.conditions import ARMS, LIBRARY_PREFIX
     from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX
 
-    if against in ARMS:
+    if against in ARMS or against.startswith(LIBRARY_PREFIX):
         return against, []
     other = _name(Path(against))
     other = f"{other}-2" if other == name else other
     return f"{USER_SKILLS_PREFIX}{other}", [f"{other}={against}"]
 
 
-def _report(found: Evaluation, packages: dict[str, SkillPackage], run: Path, *, named: bool) -> list[str]:
+def _report(
+    found: Evaluation,
+    packages: dict[str, SkillPackage],
+    run: Path,
+    tables: Sequence[Table],
+    ending: str | None,
+    *,
+    named: bool,
+) -> list[str]:
+    from finskillbench.reports.formats import Format, render
+
     treated, reference = found.sides
     model = f"{found.model} (program)" if found.model.startswith("baseline/") else found.model
     return [
         f"{', '.join(packages)}: {treated.condition} against {reference.condition}, {model}",
         "",
-        *_gains(found),
+        *_gains(found, sequential=ending is not None),
+        *([] if ending is None else ["", f"Sequential run: {ending}.", SEQUENTIAL]),
         "",
+        *([render(tables, Format.TABLE, console.width()), ""] if tables else []),
         *_costs(found),
         "",
         *_triggers(found, named=named),
@@ -138,7 +279,7 @@ def _report(found: Evaluation, packages: dict[str, SkillPackage], run: Path, *, 
     ]
 
 
-def _gains(found: Evaluation) -> list[str]:
+def _gains(found: Evaluation, *, sequential: bool) -> list[str]:
     from finskillbench.cli.display.console import render_table
     from finskillbench.reports.tables.base import Estimate, difference_text
 
@@ -153,7 +294,8 @@ def _gains(found: Evaluation) -> list[str]:
         )
         for part in found.parts
     ]
-    header = ("episodes of", "number", reference, treated, "difference, 95 % interval")
+    interval = "always-valid 95 % interval" if sequential else "95 % interval"
+    header = ("episodes of", "number", reference, treated, f"difference, {interval}")
     return render_table(header, rows, text_columns=1).splitlines()
 
 
@@ -195,7 +337,7 @@ def _triggers(found: Evaluation, *, named: bool) -> list[str]:
         lines.append("Meant for:     unknown, so there is no trigger rate; set it with --domain")
     if found.model == "baseline/reference":
         lines.append(
-            "               (this program loads skills until a document has its task, regardless of descriptions)"
+            "               (this program loads skills, best description first, until a document has its task)"
         )
     return lines
 
@@ -233,8 +375,10 @@ def _score(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def _to_json(found: Evaluation, run: Path) -> dict[str, Any]:
-    figures: dict[str, Any] = asdict(found)
+def _to_json(found: Evaluation, run: Path, tables: Sequence[Table], ending: str | None) -> dict[str, Any]:
+    from finskillbench.reports.formats import to_json
+
+    figures: dict[str, Any] = asdict(found) | {"tables": [to_json(table) for table in tables], "sequential": ending}
     for name in ("trigger", "false_trigger"):
         figures[name]["rate"] = getattr(found, name).rate
     commands = ([_command(run, flip, side.condition) for side in found.sides] for flip in found.flips)

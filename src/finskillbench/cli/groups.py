@@ -16,7 +16,7 @@ from finskillbench.extensions import COMMANDS, Registered, registered_extensions
 _SECTIONS = {
     "Start": ("demo", "doctor", "inspect"),
     "Evaluate": ("plan", "run", "merge", "rescore", "skills", "score", "export-tasks", "drive", "serve"),
-    "Report": ("report", "compare", "show", "failures", "export"),
+    "Report": ("report", "compare", "show", "failures", "short-form", "export"),
     "Editions": ("data", "audit"),
     "Publish": ("submit", "leaderboard"),
 }

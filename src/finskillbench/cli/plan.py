@@ -71,6 +71,7 @@ def plan(options: PlanOptions) -> None:
             prices=options.model_options.charged,
             like=earlier_run,
             user_skills=options.user_skills,
+            library=options.library,
             allow_unconfined=options.allow_unconfined,
         )
     typer.echo(_table("Expected", estimates, lambda each: _figures(each.expected)))

@@ -73,6 +73,30 @@ def show_package(package: Annotated[str, Argument(help="Name of a curated packag
     typer.echo(f"Folder: {loaded.root}")
 
 
+@app.command("faults", epilog="Example: finskillbench skills faults sign")
+def print_faults(
+    kind: Annotated[str | None, Argument(help="Kind of fault, as in the condition faulty:KIND. Default: all.")] = None,
+) -> None:
+    """Print planted faults: the package, the changed lines, and the passages of prompts that contradict them."""
+    from difflib import unified_diff
+
+    from finskillbench.harness.conditions import arm_of
+    from finskillbench.harness.skills.faults import FAULTY_PREFIX, faults
+    from finskillbench.harness.skills.loader import curated, read_files
+
+    if kind is not None:
+        arm_of(FAULTY_PREFIX + kind)  # raises InputError for unknown kinds
+    for _, fault in faults(kind):
+        typer.echo(f"{FAULTY_PREFIX}{fault.kind} in {fault.package}")
+        for sub_task, clause in fault.clauses.items():
+            typer.echo(f"  {sub_task} states: {clause}")
+        before = read_files(curated()[fault.package].root)
+        for name, data in fault.applied(before).items():
+            old, new = before[name].decode().splitlines(), data.decode().splitlines()
+            for line in unified_diff(old, new, name, name, n=0, lineterm=""):
+                typer.echo(f"  {line}")
+
+
 @app.command("new", epilog="Example: finskillbench skills new my-skills/portfolio-notes")
 def new(folder: Annotated[Path, Argument(metavar="DIR", help="Folder to create, which names the skill.")]):
     """Create a template package with a document, a reference, a script and test cases; it passes the linter."""

@@ -39,6 +39,7 @@ from finskillbench.domains.catalog import CatalogFile
 from finskillbench.domains.checks.agreement import Leaf, leaf_by_leaf
 from finskillbench.domains.checks.examination import Subject
 from finskillbench.domains.examples import Examples, I, Label
+from finskillbench.domains.faults import Accepts, Fault, Loss
 from finskillbench.domains.interactive import InteractiveCase, OpenState
 from finskillbench.episode import PAPER_SUITE, Episode, JsonObject, Profile, Prompt, Score, Truth
 from finskillbench.errors import InputError
@@ -244,6 +245,7 @@ class Domain(Generic[O]):
     released : location of each subtask in the published release.
     catalog : files with which a user can replace built-in data; `prepare` reads them from its context.
     withheld : folders of its code that scripts and agents' code cannot read, because they state what cases do not.
+    faults : planted faults of its packages; `accepts` checks answers by subtask, `losses` prices them.
     warm_up : "module:function" that the script process calls before the first script; it must not start a thread.
     """
 
@@ -264,6 +266,9 @@ class Domain(Generic[O]):
     placebos: tuple[Path, ...] = ()
     catalog: tuple[CatalogFile[Any], ...] = field(default=(), repr=False)
     withheld: tuple[Path, ...] = field(default=(), repr=False)
+    faults: tuple[Fault, ...] = field(default=(), repr=False)
+    accepts: Mapping[str, Accepts] = field(default_factory=dict[str, Accepts], repr=False)
+    losses: Mapping[str, Loss] = field(default_factory=dict[str, Loss], repr=False)
 
     @property
     def title(self) -> str:

@@ -14,13 +14,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
 
 from finskillbench.errors import Cause, FinSkillBenchError, InputError, ProviderError, RunStoppedError
+from finskillbench.harness.conditions import Mount
 from finskillbench.harness.episode_state import EpisodeSpec, EpisodeState, Resources
 from finskillbench.harness.model import Message, ToolCall, ToolSpec, Turn, Usage, clean_text, clean_turn
 from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
@@ -36,7 +37,7 @@ _NAME = re.compile(r"[\w./:@+-]{1,120}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One episode as an agent sees it: prompts and the offered tools."""
+    """One episode as an agent sees it: prompts and the offered tools; `mounted` holds the condition's packages."""
 
     task_id: str
     sub_task: str
@@ -44,6 +45,7 @@ class Task:
     system: str
     prompt: str
     tools: Sequence[ToolSpec]
+    mounted: Mount
 
 
 class Tools(Protocol):
@@ -59,6 +61,10 @@ class Tools(Protocol):
 
     def spent(self, usage: Usage, *, served_model: str | None = None) -> None:
         """Record one model call of the agent; calls that are not recorded have an unknown price."""
+        ...
+
+    def used(self, skills: Iterable[str], scripts: Iterable[str]) -> None:
+        """Record skills that the agent read, and scripts ("package/scripts/x.py") that it ran, without the tools."""
         ...
 
     def log(self, text: str) -> None:
@@ -79,6 +85,7 @@ class Agent:
     seconds, calls : limits of an episode; beyond them it ends without an answer.
     harness : name of its loop in rows.
     tells_cost : True if it reports its model calls, which a run with a cost limit requires.
+    reads_files : True if it gets skills as files and reads them without `load_skill` and `load_references`.
     """
 
     name: str
@@ -87,6 +94,7 @@ class Agent:
     calls: int = CALLS
     harness: str = HARNESS
     tells_cost: bool = False
+    reads_files: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -125,7 +133,10 @@ async def play_episode(agent: Agent, spec: EpisodeSpec, resources: Resources | N
     call is an error, and the episode is run again. A later failure, a timeout or too many calls ends the episode
     without an answer. Results state the remaining turns and tokens only if the agent reports its model calls.
     """
-    return await _AgentEpisode(agent, EpisodeState(agent.name, agent.harness, spec, resources or Resources())).play()
+    state = EpisodeState(agent.name, agent.harness, spec, resources or Resources())
+    if agent.reads_files:
+        state.leave_reading_to_agent()
+    return await _AgentEpisode(agent, state).play()
 
 
 class _AgentEpisode:
@@ -159,6 +170,7 @@ class _AgentEpisode:
             state.system,
             state.messages[-1].content,
             state.tools,
+            state.mounted,
         )
         self._solving = asyncio.ensure_future(self._agent.solve(task, self))
         try:
@@ -235,6 +247,12 @@ class _AgentEpisode:
         if state.toolbox.answer is None:
             state.append_remaining(self._calls_left, turns_known=bool(state.calls))
         return state.messages[-1].content
+
+    def used(self, skills: Iterable[str], scripts: Iterable[str]) -> None:
+        """Implement `Tools.used`."""
+        for name in skills:
+            self._state.toolbox.mark_loaded(name)
+        self._state.toolbox.scripts_run.extend(scripts)
 
     def log(self, text: str) -> None:
         """Implement `Tools.log`."""

@@ -1,7 +1,8 @@
 """Experimental conditions: the skills, scripts and tools that an agent is offered.
 
 A condition is an `Arm`, a set of switches, identified by its name. Each folder of user skills is a condition
-`skill:NAME`. After a condition with skill documents, `+hinted` and `+forced` change how the agent learns of them.
+`skill:NAME`. `library:N` lists the curated packages among distractors, N in all; `faulty:KIND` plants a fault in
+them. After a condition with skill documents, `+hinted` and `+forced` change how the agent learns of them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
@@ -21,8 +23,11 @@ import orjson
 
 from finskillbench.domains import domain as registered
 from finskillbench.domains import domains
+from finskillbench.domains.faults import FaultKind
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.model import ToolSpec
+from finskillbench.harness.skills.faults import FAULTY_PREFIX, faulty
+from finskillbench.harness.skills.library import MAX_LISTED, MIN_LISTED, distractors
 from finskillbench.harness.skills.loader import SkillPackage, curated, of_other_suites, placebo
 from finskillbench.harness.skills.outline import outlines
 from finskillbench.harness.skills.user_skills import EMPTY, NO_USER_SKILLS, USER_SKILLS_PREFIX, Memory, UserSkills
@@ -45,7 +50,7 @@ class Condition(StrEnum):
 
 
 class Activation(StrEnum):
-    """How an agent learns of skills, beyond the index of names and descriptions.
+    """Way in which an agent learns of skills, beyond the index of names and descriptions.
 
     HINTED: the prompt names those of the task. FORCED: it holds their documents, as if they were loaded.
     """
@@ -56,7 +61,10 @@ class Activation(StrEnum):
 
 
 _USER_SKILLS_NAME = r"[a-z0-9][a-z0-9._-]{0,63}"
-_NAMES = rf"({'|'.join(Condition)}|{USER_SKILLS_PREFIX}{_USER_SKILLS_NAME})"
+LIBRARY_PREFIX = "library:"
+_FAULTY_NAME = f"{FAULTY_PREFIX}({'|'.join(FaultKind)})"
+_USER_NAME, _LIBRARY_NAME = USER_SKILLS_PREFIX + _USER_SKILLS_NAME, LIBRARY_PREFIX + "[1-9][0-9]{0,2}"
+_NAMES = rf"({'|'.join(Condition)}|{_USER_NAME}|{_LIBRARY_NAME}|{_FAULTY_NAME})"
 _ACTIVATIONS = "|".join(filter(None, Activation))
 ArmName = Annotated[str, msgspec.Meta(pattern=rf"^{_NAMES}(\+({_ACTIVATIONS}))?\Z")]
 """Name of a condition, validated when records and rows are read."""
@@ -68,8 +76,8 @@ class Arm:
 
     `documents` can be loaded, `scripts` can be run, `inline` puts documents into the prompt. `placebo` or `given`
     packages replace the curated ones. The agent writes its `own` skills, which are `kept` between episodes, and runs
-    its own `code`. `activation` draws attention to the task's documents. The names of the switches enter the digest of
-    a mount.
+    its own `code`. `activation` draws attention to the task's documents. `library` packages are listed in all if it is
+    not 0. `fault` is the kind of the planted fault. The names of the switches enter the digest of a mount.
     """
 
     condition: str
@@ -82,6 +90,8 @@ class Arm:
     kept: bool = False
     code: bool = False
     activation: Activation = Activation.UNAIDED
+    library: int = 0
+    fault: str = ""
 
     @property
     def mounts_packages(self) -> bool:
@@ -136,9 +146,33 @@ class Mount:
         return {name: self.packages[name].digest for name in sorted(self.packages)}
 
     def for_domain(self, domain: str) -> Mount:
-        """Restrict built-in packages to the suite of `domain`."""
+        """Restrict built-in packages to the suite of `domain`, and a library to its number of packages.
+
+        Raises `InputError` if the suite's own packages fill the library.
+        """
+        if domain not in self._by_domain:
+            self._by_domain[domain] = self._for_domain(domain)
+        return self._by_domain[domain]
+
+    @cached_property
+    def _by_domain(self) -> dict[str, Mount]:
+        return {}
+
+    def _for_domain(self, domain: str) -> Mount:
         excluded = of_other_suites(domain) if self.packages else ()
-        packages = {name: package for name, package in self.packages.items() if package.root not in excluded}
+        planted = {folder.name for folder in excluded} if self.arm.fault else ()
+        packages = {
+            name: package
+            for name, package in self.packages.items()
+            if package.root not in excluded and name not in planted
+        }
+        if self.arm.library:
+            packages = dict(islice(packages.items(), self.arm.library))
+            if _shipped().issuperset(package.root for package in packages.values()):
+                raise InputError(
+                    f"condition {self.arm.condition!r}: the {len(packages)} or more packages of {domain} leave no "
+                    "place for others; choose a larger library"
+                )
         if len(packages) == len(self.packages):
             return self
         index = tuple(entry for entry in self.script_index if entry[0].partition("/")[0] in packages)
@@ -161,8 +195,7 @@ class Mount:
         """Return the packages that an activation names: the user's own, or those of the domain."""
         if not self.arm.given:
             return self.packages_of(domain)
-        shipped = {folder.resolve() for one in domains() for folder in one.skills}
-        own = {name: package for name, package in self.packages.items() if package.root not in shipped}
+        own = {name: package for name, package in self.packages.items() if package.root not in _shipped()}
         return own or dict(self.packages)
 
     def packages_of(self, domain: str) -> dict[str, SkillPackage]:
@@ -175,6 +208,10 @@ class Mount:
                 f"but no package is named {' or '.join(map(repr, names)) or repr(domain)}"
             )
         return found
+
+
+def _shipped() -> set[Path]:
+    return {folder.resolve() for one in domains() for folder in one.skills}
 
 
 def package_names(domain: str) -> tuple[str, ...]:
@@ -197,12 +234,25 @@ def arm_of(name: str) -> Arm:
         return ARMS[name]
     if re.fullmatch(USER_SKILLS_PREFIX + _USER_SKILLS_NAME, name):
         return Arm(name, documents=True, scripts=True, given=True)
+    if name.startswith(LIBRARY_PREFIX):
+        listed = name.removeprefix(LIBRARY_PREFIX)
+        if re.fullmatch("[1-9][0-9]{0,2}", listed) and MIN_LISTED <= int(listed) <= MAX_LISTED:
+            return Arm(name, documents=True, scripts=True, library=int(listed))
+        raise InputError(
+            f"condition {name!r}: a library has {MIN_LISTED} to {MAX_LISTED} packages, such as {LIBRARY_PREFIX}100"
+        )
+    if (kind := name.removeprefix(FAULTY_PREFIX)) != name:
+        if kind in {*FaultKind}:
+            return Arm(name, documents=True, scripts=True, fault=kind)
+        raise InputError(f"condition {name!r}: {kind!r} is not a kind of fault; choose from: {', '.join(FaultKind)}")
     if name.startswith(USER_SKILLS_PREFIX):
         raise InputError(
             f"{name.removeprefix(USER_SKILLS_PREFIX)!r} is not a valid name for skills; use a-z, 0-9, dots, hyphens "
             "and underscores, at most 64, starting with a-z or 0-9"
         )
-    raise InputError(f"condition {name!r} is unknown; choose from: {', '.join(Condition)}")
+    raise InputError(
+        f"condition {name!r} is unknown; choose from: {', '.join(Condition)}, {LIBRARY_PREFIX}N, {FAULTY_PREFIX}KIND"
+    )
 
 
 def parse_condition(name: str) -> str:
@@ -215,11 +265,13 @@ def mount(
     packages: Mapping[str, SkillPackage],
     placebos: Mapping[str, SkillPackage],
     user_skills: Mapping[str, UserSkills] = NO_USER_SKILLS,
+    library: Path | None = None,
 ) -> Mount:
     """Mount the packages of one condition.
 
     `packages` and `placebos` are curated and irrelevant packages by name, `user_skills` the packages of each
-    `skill:NAME` condition. Raises `InputError` for an unknown condition or missing packages.
+    `skill:NAME` condition, `library` a folder of distractors. Raises `InputError` for an unknown condition or missing
+    packages.
     """
     arm = arm_of(condition)
     if not arm.mounts_packages:
@@ -230,17 +282,23 @@ def mount(
             name = base.removeprefix(USER_SKILLS_PREFIX)
             raise InputError(f"condition {condition!r} has no folder of skills; name it: --skills {name}=DIR")
         return Mount(arm, user_skills[base].packages, python=user_skills[base].python)
-    mounted = placebos if arm.placebo else packages
+    mounted = placebos if arm.placebo else faulty(arm.fault) if arm.fault else packages
     if not mounted:
         kind = "placebo" if arm.placebo else "curated"
         raise InputError(f"condition '{arm.condition}' mounts {kind} skills, but no package was found")
+    if arm.library:
+        fewest = min(sum(each.root not in of_other_suites(one.name) for each in mounted.values()) for one in domains())
+        others = distractors(max(arm.library - fewest, 0), library, {*packages, *placebos})
+        return Mount(arm, MappingProxyType({**mounted, **others}))
     return Mount(arm, MappingProxyType(dict(mounted)), script_index(mounted) if arm.indexes_scripts else ())
 
 
-def mount_all(conditions: Iterable[str], user_skills: Mapping[str, UserSkills] = NO_USER_SKILLS) -> dict[str, Mount]:
+def mount_all(
+    conditions: Iterable[str], user_skills: Mapping[str, UserSkills] = NO_USER_SKILLS, library: Path | None = None
+) -> dict[str, Mount]:
     """Mount each of `conditions` over the built-in packages and the user's, as `mount`."""
     packages, placebos = curated(), placebo()
-    return {condition: mount(condition, packages, placebos, user_skills) for condition in conditions}
+    return {condition: mount(condition, packages, placebos, user_skills, library) for condition in conditions}
 
 
 def script_index(packages: Mapping[str, SkillPackage]) -> tuple[tuple[str, str], ...]:

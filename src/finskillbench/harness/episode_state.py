@@ -27,7 +27,14 @@ from finskillbench.harness.prompts.compose import (
     system_prompt,
 )
 from finskillbench.harness.skills.user_skills import EMPTY, Memory
-from finskillbench.harness.tools.contracts import READS_DATA, SUBMIT_ANSWER, budget_of, subtask_tools, tool_specs
+from finskillbench.harness.tools.contracts import (
+    READS_DATA,
+    READS_SKILLS,
+    SUBMIT_ANSWER,
+    budget_of,
+    subtask_tools,
+    tool_specs,
+)
 from finskillbench.harness.tools.interpreters import Interpreters
 from finskillbench.harness.tools.toolbox import Filings, Runner, TaskData, Toolbox, ToolServices
 from finskillbench.harness.trace import CallOutcome, CallRecord, Ended, ToolRecord, Trace
@@ -115,6 +122,12 @@ class EpisodeState:
         self.retries = 0
         self.queue_seconds = self.retry_seconds = 0.0
         self.usage = FREE
+
+    def leave_reading_to_agent(self) -> None:
+        """Withdraw the tools that load mounted documents, which the agent reads as files, and allow all scripts."""
+        if self.mounted.loadable:
+            self.tools = tuple(tool for tool in self.tools if tool.name not in READS_SKILLS)
+            self.toolbox.allow_scripts()
 
     def begin_turn(self) -> Ended | None:
         """Offer the tools of the next turn and state what remains; return how the episode ended, None if it goes on.

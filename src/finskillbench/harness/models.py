@@ -23,7 +23,9 @@ from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, as_agent, is_solver
 from finskillbench.harness.allowance import DEFAULT_ALLOWANCE, Allowance
 from finskillbench.harness.model import Model
+from finskillbench.harness.programs.checker import Checker
 from finskillbench.harness.programs.program import Heuristic, Nop, Textbook, Trapped, Trivial
+from finskillbench.harness.programs.random_loader import RandomLoader
 from finskillbench.harness.programs.reference import Reference
 from finskillbench.harness.providers.prices import PROGRAMS, PriceTable
 
@@ -85,7 +87,7 @@ def _value(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
-_PROGRAMS = (Reference, Heuristic, Trivial, Nop, Textbook, Trapped)
+_PROGRAMS = (Reference, Heuristic, Trivial, Nop, Checker, RandomLoader, Textbook, Trapped)
 BASELINES: dict[str, Callable[[], Model]] = {model.name: model for model in _PROGRAMS}
 # fmt: off
 PROVIDERS = (

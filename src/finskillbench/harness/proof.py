@@ -19,13 +19,18 @@ from finskillbench.errors import InternalError
 from finskillbench.harness.conditions import Activation, Mount, arm_of, expected_tools, package_names, script_index
 from finskillbench.harness.model import ToolSpec
 from finskillbench.harness.prompts.compose import FIXED_TEXTS, arm_prompt, system_prompt
-from finskillbench.harness.skills.loader import SkillPackage, curated, placebo
+from finskillbench.harness.prompts.tokens import text_tokens
+from finskillbench.harness.skills.faults import faults
+from finskillbench.harness.skills.library import is_generated
+from finskillbench.harness.skills.loader import SCRIPTS, SkillPackage, curated, placebo
 from finskillbench.harness.tools.contracts import tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox
 from finskillbench.scoring.values import is_object
 
 SHORTEST_LINE = 40
 """Minimum characters of a line that identifies a document; shorter ones, such as "Body.", occur anywhere."""
+_START = 12
+"""Characters by which a mark is looked up first: a library has some 50,000 marks."""
 
 
 def prove_arms(mounts: Mapping[str, Mount], domains: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -35,7 +40,8 @@ def prove_arms(mounts: Mapping[str, Mount], domains: Sequence[str]) -> dict[str,
     -------
     For each condition, as JSON: `packages`, name to digest; and by domain `digest` of the mount, `tools`, their names
     in wire order, `wire_digest`, SHA-256 of the tools' JSON, and `prompt_appended_digest`, SHA-256 of the text appended
-    to the prompt without memory.
+    to the prompt without memory. Of a library also `library`, by domain: the `public` and `generated` distractors and
+    the `listing_tokens`, an estimate for the listing of all packages; and `tokens`, estimates for their documents.
 
     Raises
     ------
@@ -43,15 +49,18 @@ def prove_arms(mounts: Mapping[str, Mount], domains: Sequence[str]) -> dict[str,
     InputError : the inline condition has no package of a domain.
     """
     shipped = (curated(), placebo())
-    groups = (*shipped, *(mounted.packages for mounted in mounts.values() if not mounted.arm.given))
-    known = {package.digest: package for group in groups for package in group.values()}
+    ours = [mounted.packages for mounted in mounts.values() if not mounted.arm.given and not mounted.arm.library]
+    known = {package.digest: package for group in (*shipped, *ours) for package in group.values()}
     marks = frozenset(mark for package in known.values() for mark in _marks(package))
-    # A user's package may quote fixed texts; fixed texts cannot quote a user's package.
-    user_packages = [
-        package for mounted in mounts.values() if mounted.arm.given for package in mounted.packages.values()
-    ]
-    fixed_text = _fixed_text(mounts.values(), domains)
-    marks |= {mark for package in user_packages for mark in _marks(package) if mark not in fixed_text}
+    # Other packages may quote fixed texts; fixed texts cannot quote them.
+    foreign = {
+        package.digest: (package, not mounted.arm.library)
+        for mounted in mounts.values()
+        for package in mounted.packages.values()
+        if package.digest not in known
+    }
+    foreign_marks = {mark for package, indexed in foreign.values() for mark in _marks(package, indexed=indexed)}
+    marks |= foreign_marks.difference(_contained(foreign_marks, _fixed_text(mounts.values(), domains)))
     record: dict[str, dict[str, Any]] = {}
     for condition, mounted in mounts.items():
         _prove_packages(condition, mounted, *shipped)
@@ -67,7 +76,23 @@ def prove_arms(mounts: Mapping[str, Mount], domains: Sequence[str]) -> dict[str,
             "wire_digest": {domain: _sha256(wire_json(view.tools)) for domain, view in views.items()},
             "prompt_appended_digest": {domain: _sha256(view.appended.encode()) for domain, view in views.items()},
         }
+        if mounted.arm.library:
+            record[str(condition)] |= {
+                "library": {domain: _library(each, shipped[0]) for domain, each in offered.items()},
+                "tokens": {name: text_tokens(package.body) for name, package in sorted(mounted.packages.items())},
+            }
     return record
+
+
+def _library(mounted: Mount, shipped: Mapping[str, SkillPackage]) -> dict[str, int]:
+    generated = sum(map(is_generated, mounted.packages.values()))
+    own = len(mounted.packages.keys() & shipped.keys())
+    listing = "".join(f"\n- {name}: {package.description}" for name, package in mounted.packages.items())
+    return {
+        "public": len(mounted.packages) - own - generated,
+        "generated": generated,
+        "listing_tokens": text_tokens(listing),
+    }
 
 
 def wire_json(tools: Sequence[ToolSpec]) -> bytes:
@@ -113,6 +138,14 @@ def _prove_packages(
     kind = "curated" if arm.placebo else "placebo"
     # A user's condition may mount any package, even a placebo to evaluate it.
     _check(condition, arm.given or not mistaken, f"{kind} packages: {_listed(mistaken)}")
+    if arm.fault:
+        changed = {name for name, package in packages.items() if package.digest != shipped[name].digest}
+        planted = {fault.package for _, fault in faults(arm.fault)}
+        _check(
+            condition, changed == planted, f"changes in {_listed(sorted(changed))}, not in {_listed(sorted(planted))}"
+        )
+        renamed = [name for name, package in packages.items() if package.description != shipped[name].description]
+        _check(condition, not renamed, f"other descriptions of {_listed(renamed)}")
     index = script_index(packages) if arm.indexes_scripts else ()
     _check(condition, mounted.script_index == index, f"an index of scripts: {_listed(dict(mounted.script_index))}")
 
@@ -132,7 +165,7 @@ def _prove_view(condition: str, mounted: Mount, domain: str, view: _View, marks:
     for granted in _granted(mounted, domain):
         _check(condition, granted in rest, f"in {domain} no sign of what it grants: {_brief(granted)}")
         rest = rest.replace(granted, "", 1)
-    found = min((mark for mark in marks if mark in rest), key=rest.index, default=None)
+    found = min(_contained(marks, rest), key=rest.index, default=None)
     _check(condition, found is None, f"in {domain} the words {_brief(found or '')}")
 
 
@@ -163,12 +196,19 @@ def _granted(mounted: Mount, domain: str) -> Iterator[str]:
             yield f"\n- {path}: {notes}"
 
 
-def _marks(package: SkillPackage) -> Iterator[str]:
+def _contained(marks: Iterable[str], text: str) -> list[str]:
+    """Return the marks that occur in a text; a look-up of their beginnings rules out nearly all others."""
+    starts = {text[at : at + _START] for at in range(len(text))}
+    return [mark for mark in marks if (len(mark) < _START or mark[:_START] in starts) and mark in text]
+
+
+def _marks(package: SkillPackage, *, indexed: bool = True) -> Iterator[str]:
+    """Yield texts that identify a package; docstrings of scripts, which are slow to parse, only if it is `indexed`."""
     # A one-word name such as "notes" may occur anywhere; as an index entry it may not.
     yield package.name if "-" in package.name else f"- {package.name}:"
     yield from _lines(package.description)
-    for path, notes in script_index({package.name: package}):
-        yield path.partition("/scripts/")[2]
+    yield from (path.removeprefix(SCRIPTS) for path in package.scripts)
+    for _, notes in script_index({package.name: package}) if indexed else ():
         yield from _lines(notes)
     for document in (package.body, *package.references.values()):
         yield from _lines(document)

@@ -14,6 +14,7 @@ _EXTRAS = {
     "llm": ("Inspect", ("inspect_ai",)),
     "mcp": ("The Model Context Protocol", ("mcp", "uvicorn")),
     "mlflow": ("MLflow", ("mlflow",)),
+    "human": ("NLTK, which computes agreement,", ("nltk",)),
     "wandb": ("Weights & Biases", ("wandb",)),
 }
 

@@ -48,12 +48,20 @@ class DriveOptions(ConditionOptions):
             metavar="COMMAND",
             help="Command line of the agent. {mcp_config} is an MCP client configuration for the tools, "
             "{mcp_url} their HTTP address, {prompt_file} the task, {usage_file} the file for its tokens and "
-            "price. It runs in an empty folder; arguments that name existing files are first resolved against the "
-            "current folder.",
+            "price, {log_file} the log that --harness reads. It runs in an empty folder; arguments that name existing "
+            "files are first resolved against the current folder.",
         ),
     ]
     name: Annotated[str, Option(help="Name of the agent in rows.")]
     out: _Out
+    harness: Annotated[
+        str,
+        Option(
+            metavar="PROGRAM",
+            help="Program that the command runs: claude-code, codex, openhands or mini-swe-agent. Its own skill folder "
+            "gets the skills of the condition, instead of tools that load them, and its log states which it used.",
+        ),
+    ] = "mcp"
     seconds: _Seconds = 1800.0
     calls: _Calls = 200
     max_cost: Annotated[
@@ -79,10 +87,12 @@ def drive(options: DriveOptions) -> None:
     from finskillbench.integrations import require_extra
 
     require_extra("mcp")
-    from finskillbench.integrations.mcp.drive import drive_agent, parse_command
+    from finskillbench.integrations.mcp.drive import drive_agent, parse_command, parse_harness
 
     parse_command(options.agent_command)
+    parse_harness(options.harness, options.agent_command)
     _ = options.user_skills  # reject wrong skill folders before the edition is read
+    options.check_library()
     with console.Progress() as progress:
         progress("reading the edition")
         loaded = options.part(load_edition(options.edition))
@@ -91,9 +101,11 @@ def drive(options: DriveOptions) -> None:
             loaded,
             options.agent_command,
             options.name,
+            harness=options.harness,
             conditions=options.conditions,
             subtasks=options.subtask or None,
             skills=options.skill_folders,
+            library=options.library,
             limit=options.limit,
             sample=options.sample,
             tasks=options.tasks(loaded),
@@ -175,6 +187,8 @@ Examples:
   inspect view --log-dir logs
   inspect view bundle --log-dir logs --output-dir site
   finskillbench export runs/mine --to csv --out rows.csv
+  finskillbench export runs/mine --to atif --out trajectories
+  finskillbench export runs/mine --to every-eval-ever --out records --organization "Example Lab"
   finskillbench export runs/mine --to mlflow --out tracking --attach report"""
 
 
@@ -186,36 +200,50 @@ class ExportTarget(StrEnum):
     CSV = "csv"
     MLFLOW = "mlflow"
     WANDB = "wandb"
+    ATIF = "atif"
+    EVERY_EVAL_EVER = "every-eval-ever"
+    INSPECT_EVALS = "inspect-evals"
 
 
+# Longer than a screen: each option is a parameter with its help text.
 @EXPORT.command(epilog=EXPORT_EXAMPLE)
 def export(
-    run: Annotated[Path, Argument(help="Run folder; for other targets than Inspect also a table of rows.")],
+    run: Annotated[Path, Argument(help="Run folder; for parquet, csv, mlflow and wandb also a table of rows.")],
     out: Annotated[
         Path,
         Option(
             "--out",
             parser=console.out_path,
             metavar="PATH",
-            help="Folder of the logs or the tracker store, made if absent; for parquet and csv the file.",
+            help="Folder of the files or the tracker store, made if absent; for parquet and csv the file.",
         ),
     ],
     to: Annotated[str, Option(help=f"{', '.join(ExportTarget)}.")] = ExportTarget.INSPECT,
     model: Annotated[list[str] | None, Option(help="Model; repeatable. Default: all of the run.")] = None,
     condition: Annotated[list[str] | None, Option(help="Condition; repeatable. Default: all of the run.")] = None,
     profile: Annotated[
-        str, Option(help="Score profile for mlflow and wandb: certified, strict or paper.")
+        str, Option(help="Score profile for mlflow, wandb and every-eval-ever: certified, strict or paper.")
     ] = "certified",
     attach: Annotated[
         list[Path] | None,
         Option(help="File or folder to attach to the run in mlflow or wandb, such as a report; repeatable."),
     ] = None,
+    organization: Annotated[
+        str | None, Option(metavar="NAME", help="Organization that made the run; required by every-eval-ever.")
+    ] = None,
+    repository: Annotated[
+        str | None, Option(metavar="URL", help="Web address of the code; required by inspect-evals.")
+    ] = None,
+    commit: Annotated[
+        str | None, Option(metavar="SHA", help="Commit that inspect-evals pins. Default: that of the rows.")
+    ] = None,
 ) -> None:
-    """Write a run as Inspect logs, flat rows (Parquet or CSV), an MLflow store or offline runs of Weights & Biases.
+    """Write a run as logs, rows, runs of a tracker, trajectories, or records for a receiver of results.
 
-    Inspect logs are one .eval file per model and condition, without labels. MLflow and Weights & Biases get one run per
-    model and condition: parameters, and as metrics scores and gains by headline, domain and subtask with interval
-    limits. Nothing is sent over the network. Inspect needs the extra llm, the trackers mlflow and wandb.
+    inspect: one .eval log per model and condition. parquet, csv: flat rows. mlflow, wandb: one run per model and
+    condition with scores, gains and interval limits. atif: one trajectory per attempt. every-eval-ever: one record and
+    its samples per model and condition. inspect-evals: an entry of its register. None holds labels, and nothing is sent
+    over the network. inspect needs the extra llm, the trackers mlflow and wandb.
     """
     from finskillbench.episode import Profile
     from finskillbench.errors import InputError
@@ -227,24 +255,42 @@ def export(
         raise InputError(f"--attach applies to mlflow and wandb, not to {target}")
     if target is ExportTarget.INSPECT:
         require_extra("llm")
+    if target is ExportTarget.EVERY_EVAL_EVER and organization is None:
+        raise InputError("every-eval-ever needs --organization, the name of the organization that made the run")
+    if target is ExportTarget.INSPECT_EVALS and repository is None:
+        raise InputError("inspect-evals needs --repository, the web address of the code")
     with console.Progress() as progress:
-        progress("Reading the run")
-        if target is ExportTarget.INSPECT:
-            from finskillbench.integrations.logs import export_run
+        progress(f"Writing for {target}")
+        match target:
+            case ExportTarget.INSPECT:
+                from finskillbench.integrations.logs import export_run
 
-            written = export_run(run, out, model, condition, progress=progress)
-        else:
-            from finskillbench.integrations.exports import FlatFormat, export_mlflow, export_wandb, write_flat
+                written = export_run(run, out, model, condition, progress=progress)
+            case ExportTarget.ATIF:
+                from finskillbench.integrations.receivers import export_atif
 
-            read = filter_run(read_run_rows(run), model or (), condition or ())
-            progress(f"Writing for {target}")
-            if target is ExportTarget.MLFLOW:
-                ids = export_mlflow(read, out, judged_by, attach or ())
-                written = [f"{out}: {len(ids)} runs, shown by: mlflow ui --backend-store-uri sqlite:///{out}/mlflow.db"]
-            elif target is ExportTarget.WANDB:
-                written = export_wandb(read, out, judged_by, attach or ())
-            else:
-                write_flat(read.rows, out, FlatFormat(target.value))
-                written = [out]
+                written = export_atif(run, out, model or (), condition or ())
+            case ExportTarget.EVERY_EVAL_EVER:
+                from finskillbench.integrations.receivers import export_every_eval_ever
+
+                chosen = (model or (), condition or ())
+                written = export_every_eval_ever(run, out, organization or "", *chosen, judged_by)
+            case ExportTarget.INSPECT_EVALS:
+                from finskillbench.integrations.receivers import export_register_entry
+
+                written = [export_register_entry(run, out, repository or "", commit)]
+            case _:
+                from finskillbench.integrations.exports import FlatFormat, export_mlflow, export_wandb, write_flat
+
+                read = filter_run(read_run_rows(run), model or (), condition or ())
+                if target is ExportTarget.MLFLOW:
+                    ids = export_mlflow(read, out, judged_by, attach or ())
+                    shown_by = f"mlflow ui --backend-store-uri sqlite:///{out}/mlflow.db"
+                    written = [f"{out}: {len(ids)} runs, shown by: {shown_by}"]
+                elif target is ExportTarget.WANDB:
+                    written = export_wandb(read, out, judged_by, attach or ())
+                else:
+                    write_flat(read.rows, out, FlatFormat(target.value))
+                    written = [out]
     for line in written:
         typer.echo(line)

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
+import msgspec
 import orjson
 import polars as pl
 import pyarrow as pa
@@ -30,14 +31,39 @@ from finskillbench.csv_output import csv_text
 from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
+from finskillbench.harness.conditions import parse_condition
+from finskillbench.harness.models import ModelKey
 from finskillbench.integrations import require_extra
 from finskillbench.reports.formats import Format, write_tables
-from finskillbench.reports.read import RunRows
+from finskillbench.reports.read import RunRows, filter_run, read_run_rows
 from finskillbench.reports.report import report
-from finskillbench.runs.store.rows import COLUMNS, RowColumn
+from finskillbench.runs.store.record import FILE, RunRecord
+from finskillbench.runs.store.rows import COLUMNS, ROWS, Row, RowColumn, from_frame
 from finskillbench.runs.store.version import make_folder, write_atomic
 
 _SEPARATOR = "_"
+
+
+def read_arms(
+    run: Path, out: Path, models: Sequence[str] = (), conditions: Sequence[str] = ()
+) -> tuple[RunRecord, dict[tuple[ModelKey, str], list[Row]]]:
+    """Read the rows of a run folder by model key and condition, for an export to `out`; empty selects all.
+
+    Raises
+    ------
+    InputError : the folder is not a run, has no such model or condition, or `out` is inside an edition.
+    """
+    refuse_inside_edition(out)
+    read = filter_run(read_run_rows(run), models, [parse_condition(name) for name in conditions])
+    if read.record is None:
+        raise InputError(f"{run}: not a run folder (no {FILE}); pass one that `finskillbench run` wrote")
+    arms: dict[tuple[ModelKey, str], list[Row]] = {}
+    try:
+        for row in from_frame(read.rows):
+            arms.setdefault((row.item.model_key, row.condition), []).append(row)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{run / ROWS}: written by another version ({error}); run again with this version") from None
+    return read.record, arms
 
 
 class FlatFormat(StrEnum):

@@ -30,18 +30,16 @@ from inspect_ai.log import (
 )
 from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, GenerateConfig, ModelOutput, ModelUsage
 
-from finskillbench.edition.store import refuse_inside_edition
 from finskillbench.errors import InputError
-from finskillbench.harness.conditions import parse_condition
 from finskillbench.harness.models import ModelKey
 from finskillbench.harness.providers.inspect_words import to_chat, to_usage
 from finskillbench.harness.trace import Trace
+from finskillbench.integrations.exports import read_arms
 from finskillbench.integrations.tasks import EVERYTHING, SCORER, to_results, to_score
-from finskillbench.reports.read import filter_run, read_run_rows
 from finskillbench.runs.plan.items import arm_folder
 from finskillbench.runs.store.journal import read_trajectory
 from finskillbench.runs.store.record import FILE, RunRecord
-from finskillbench.runs.store.rows import ROWS, Row, from_frame
+from finskillbench.runs.store.rows import ROWS, Row
 from finskillbench.runs.store.version import PART, make_folder
 
 _COVERED_COLUMNS = frozenset({"task_id", "run_idx", "model", "score", "scores", "score_profile", "scoring_details"})
@@ -123,17 +121,7 @@ def export_run(
     ------
     InputError : the folder is not a run, has no such model or condition, or a file cannot be read or written.
     """
-    refuse_inside_edition(out)
-    read = filter_run(read_run_rows(run), models or (), [parse_condition(name) for name in conditions or ()])
-    record = read.record
-    if record is None:
-        raise InputError(f"{run}: not a run folder (no {FILE}); pass one that `finskillbench run` wrote")
-    arms: dict[tuple[ModelKey, str], list[Row]] = {}
-    try:
-        for row in from_frame(read.rows):
-            arms.setdefault((row.item.model_key, row.condition), []).append(row)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{run / ROWS}: written by another version ({error}); run again with this version") from None
+    record, arms = read_arms(run, out, models or (), conditions or ())
     make_folder(out)
     written: list[Path] = []
     expected = Counter((item.model_key, item.condition) for item in record.items())

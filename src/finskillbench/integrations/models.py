@@ -19,22 +19,24 @@ from inspect_ai.model import (
     modelapi,
 )
 from inspect_ai.model import Model as InspectModel
-from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo
+from inspect_ai.tool import ToolChoice, ToolInfo
 from inspect_ai.util import LimitExceededError
 
 from finskillbench.errors import Cause, InputError, ProviderError, RunStoppedError
-from finskillbench.harness.model import AUTO, FREE, Message, ToolSpec, Turn, Usage
+from finskillbench.harness.model import FREE, Message, ToolSpec, Turn, Usage
 from finskillbench.harness.models import BASELINES, get_model
 from finskillbench.harness.providers.errors import is_overflow, provider_error
 from finskillbench.harness.providers.inspect_words import (
     disable_strict_tools,
     from_call,
     from_chat,
+    from_choice,
     from_stop,
     from_tool,
     from_usage,
     to_call,
     to_chat,
+    to_choice,
     to_tool,
     to_usage,
 )
@@ -61,7 +63,7 @@ class ActiveModel:
         RunStoppedError : a limit of Inspect is reached; the limit's own error is its cause.
         """
         self.sent = messages
-        choice = "auto" if tool_choice == AUTO else ToolFunction(tool_choice)
+        choice = to_choice(tool_choice, tools)
         try:
             output = await self._model.generate(to_chat(messages), [to_tool(tool) for tool in tools], choice)
         except LimitExceededError as limit:
@@ -113,7 +115,7 @@ class ProgramAPI(ModelAPI):
         config: GenerateConfig,
     ) -> ModelOutput:
         """Return the baseline's next turn."""
-        choice = tool_choice.name if isinstance(tool_choice, ToolFunction) else AUTO
+        choice = from_choice(tool_choice, tools)
         turn = await self._program.generate([from_chat(m) for m in input], [from_tool(t) for t in tools], choice)
         message = ChatMessageAssistant(
             content=turn.text,

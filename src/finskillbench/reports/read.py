@@ -9,9 +9,11 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
+from finskillbench.analysis.library import DISCOVERY, DISTRACTORS
 from finskillbench.domains import suite_of, suites_named
 from finskillbench.episode import Status
 from finskillbench.errors import InputError
+from finskillbench.harness.conditions import package_names
 from finskillbench.reports.release import read_release_rows
 from finskillbench.runs.store.journal import read_history
 from finskillbench.runs.store.record import FILE, RunRecord, read_record
@@ -61,7 +63,26 @@ def read_run_rows(path: Path) -> RunRows:
     else:
         found = read_history(path).rows
         rows = to_frame(found[item] for item in record.in_order(found))
+    rows = _with_discovery(rows, record)
     return RunRows(path, rows, record, max(0, len(record.items()) - rows.height))
+
+
+def _with_discovery(rows: pl.DataFrame, record: RunRecord) -> pl.DataFrame:
+    """Add the columns of `finskillbench.analysis.library` that need the record of a run with libraries."""
+    libraries = {name: mounted for name, mounted in record.mounts.items() if "library" in mounted}
+    if not libraries:
+        return rows
+    found: list[tuple[str | None, int | None]] = []
+    for condition, domain, turns, loaded in rows.select("condition", "domain", "turns", "skills_loaded").iter_rows():
+        if condition not in libraries:
+            found.append((None, None))
+            continue
+        listed, tokens = libraries[condition]["library"][domain], libraries[condition]["tokens"]
+        public = f"{listed['public']} of {record.library}" if listed["public"] else "none public"
+        irrelevant = [tokens.get(name, 0) for name in loaded if name not in package_names(domain)]
+        found.append((f"{public}, {listed['generated']} generated", listed["listing_tokens"] * turns + sum(irrelevant)))
+    added = pl.DataFrame(found, schema={DISTRACTORS: pl.String, DISCOVERY: pl.Int64}, orient="row")
+    return pl.concat([rows, added], how="horizontal")
 
 
 def read_runs(paths: Sequence[Path]) -> list[RunRows]:

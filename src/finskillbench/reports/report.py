@@ -28,7 +28,7 @@ from finskillbench.reports.published import with_paper_columns
 from finskillbench.reports.read import RunRows
 from finskillbench.reports.tables.base import Table, render_html
 from finskillbench.reports.tables.common import hosted_models
-from finskillbench.reports.tables.episodes import conduct, endings
+from finskillbench.reports.tables.episodes import conduct, endings, faults, library
 from finskillbench.reports.tables.scores import grouped, models, overview
 from finskillbench.runs.postprocess.show import printable
 
@@ -83,6 +83,9 @@ TABLES: Mapping[Callable[[Results], Table | None], By] = {
     conduct.repeats_table: By.MODEL,
     conduct.use_table: By.MODEL,
     conduct.use_effects_table: By.MODEL,
+    library.library_table: By.MODEL,
+    faults.faults_table: By.MODEL,
+    library.activation_table: By.MODEL,
     endings.traps_table: By.CONDITION,
     endings.signed_table: By.CONDITION,
     grouped.harnesses_table: By.HARNESS,

@@ -108,6 +108,7 @@ class RunConfig:
     models : models and agents; each may override the options of the run.
     conditions : names of conditions.
     skills : skill folders by NAME; each adds the condition `skill:NAME` after `conditions`.
+    library : folder of public packages for the conditions `library:N`; None: all distractors are generated.
     episodes, limits : episodes to run, and limits on them.
     options : options of hosted models.
     harness : loop between models and tools.
@@ -118,6 +119,7 @@ class RunConfig:
     models: Sequence[ModelConfig]
     conditions: Sequence[str] = DEFAULT_CONDITIONS
     skills: Mapping[str, SkillFolder | Path | str] = field(default_factory=dict[str, SkillFolder | Path | str])
+    library: Path | None = None
     episodes: EpisodeSelection = EpisodeSelection()
     limits: RunLimits = DEFAULT_LIMITS
     options: ModelOptions = field(default_factory=ModelOptions)

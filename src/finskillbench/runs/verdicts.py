@@ -9,15 +9,18 @@ from functools import partial
 from typing import Any
 
 from finskillbench.domains import Subtask, by_method, subtask_named
+from finskillbench.domains.faults import DETAIL, LEAST_LOSS, differing, matches
 from finskillbench.domains.interactive import RECORD
 from finskillbench.edition.checks.labels import defects
 from finskillbench.episode import LEAST_REWARD, JsonObject, Profile, Reward, Score, Status, Submission, Truth, Verdict
 from finskillbench.errors import EditionError, InputError, InternalError
 from finskillbench.garbage import relaxed_gc
+from finskillbench.harness.conditions import Condition, arm_of
+from finskillbench.harness.skills.faults import blind_answer, fault_of
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 
 
-def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdict:
+def judge(submission: Submission, truth: Truth, task_input: JsonObject, condition: str = Condition.NO_SKILL) -> Verdict:
     """Judge one submission under every profile that its subtask defines.
 
     Parameters
@@ -25,6 +28,7 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
     submission : answer and end of an episode; only this module parses its text.
     truth : label of the same task.
     task_input : input of the episode at full precision, references resolved, for scorers that recompute.
+    condition : of a planted fault that concerns the episode, the details state its effect under `DETAIL`.
 
     Returns
     -------
@@ -38,7 +42,9 @@ def judge(submission: Submission, truth: Truth, task_input: JsonObject) -> Verdi
     EditionError : a scorer failed, and the label fails its independent derivation or proof.
     InternalError : submission and truth belong to different tasks, or a scorer failed on a correct label.
     """
-    return _judged(submission, truth, task_input)[0]
+    verdict = _judged(submission, truth, task_input)[0]
+    effect = _fault(submission, truth, task_input, arm_of(condition).fault)
+    return verdict if effect is None else replace(verdict, details={**verdict.details, DETAIL: effect})
 
 
 def reward_of(submission: Submission, truth: Truth, task_input: JsonObject) -> Reward:
@@ -111,6 +117,27 @@ def unjudged(submission: Submission, sub_task: str) -> Verdict:
     except InvalidSubmission:
         valid = False
     return Verdict(submission.task_id, sub_task, Status.UNJUDGED, valid, {}, {"reason": "the truth is withheld"})
+
+
+def _fault(submission: Submission, truth: Truth, task_input: JsonObject, kind: str) -> JsonObject | None:
+    """Compare a submission with the answer to which a planted fault leads; None if it does not concern the episode."""
+    found = fault_of(kind, truth.sub_task)
+    if found is None or submission.ended == "error":
+        return None
+    domain, fault = found
+    subtask, right = subtask_named(truth.sub_task), truth.expected_output
+    followed = blind_answer(fault, truth.sub_task, task_input)
+    profile = Profile.CERTIFIED if truth.proof else Profile.PAPER
+    if followed is None or _score(subtask, profile, followed, truth, task_input).value > 1.0 - LEAST_LOSS:
+        return None
+    try:
+        answer = judged_answer(submission, subtask)
+    except InvalidSubmission:
+        answer = {}
+    priced = domain.losses.get(truth.sub_task)
+    loss = priced.of(task_input, answer, right) if priced is not None and answer else None
+    equal = matches(answer, differing(followed, right))
+    return {"package": fault.package, "equal": equal, "loss": loss, "unit": None if priced is None else priced.unit}
 
 
 def _subtask(truth: Truth) -> Subtask:

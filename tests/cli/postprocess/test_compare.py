@@ -46,7 +46,15 @@ def test_a_table_with_flips_whose_commands_run(run: Path, capsys) -> None:
 def test_json_has_every_table_and_the_gates(run: Path, capsys) -> None:
     code, text, error = compared(capsys, run, *OVER, "--format", "json", "--fail-under", "headline=0.5")
     assert code == 1
-    assert [table["name"] for table in json.loads(text)] == ["moved", "within", "cheaper", "took", "flips", "gates"]
+    assert [table["name"] for table in json.loads(text)] == [
+        "moved",
+        "noise",
+        "within",
+        "cheaper",
+        "took",
+        "flips",
+        "gates",
+    ]
     assert error.splitlines()[-1] == "failed: headline of baseline/nop under no_skill is 0.0000, below 0.5"
 
 

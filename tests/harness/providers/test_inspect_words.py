@@ -7,18 +7,20 @@ import json
 import pytest
 from inspect_ai.model import ChatMessageAssistant, ChatMessageTool
 
-from finskillbench.harness.model import Message, ToolCall, Usage
+from finskillbench.harness.model import AUTO, Message, ToolCall, ToolSpec, Usage
 from finskillbench.harness.providers.inspect_words import (
     from_call,
     from_chat,
+    from_choice,
     from_tool,
     from_usage,
     to_call,
     to_chat,
+    to_choice,
     to_tool,
     to_usage,
 )
-from finskillbench.harness.tools.contracts import GET_TASK_DATA, QUERY_XBRL
+from finskillbench.harness.tools.contracts import GET_TASK_DATA, QUERY_XBRL, SUBMIT_ANSWER
 
 DEEP = '{"answer": ' + "[" * 200 + "]" * 200 + "}"
 
@@ -36,6 +38,12 @@ def test_anything_else_travels_whole(text: str) -> None:
     there = to_call(ToolCall("a", "submit_answer", text))
     assert (there.arguments, there.parse_error) == ({}, text)
     assert from_call(there).arguments == text
+
+
+@pytest.mark.parametrize("tools", [(SUBMIT_ANSWER,), (GET_TASK_DATA, SUBMIT_ANSWER)])
+@pytest.mark.parametrize("choice", [AUTO, "submit_answer"])
+def test_a_tool_choice_goes_there_and_back(choice: str, tools: tuple[ToolSpec, ...]) -> None:
+    assert from_choice(to_choice(choice, tools), [to_tool(tool) for tool in tools]) == choice
 
 
 def test_a_conversation_goes_there_and_back() -> None:

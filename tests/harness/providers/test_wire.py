@@ -11,6 +11,7 @@ from tests.faults.server import FINAL_FAULTS, MODEL, PROVIDER_FAULTS, SUBMIT, Re
 
 from finskillbench.errors import ProviderError
 from finskillbench.harness.model import Message, Usage, clean_turn
+from finskillbench.harness.tools.contracts import SUBMIT_ANSWER
 
 pytestmark = [
     pytest.mark.slow,
@@ -24,7 +25,8 @@ def test_the_request_is_what_was_asked_for():
     with served(SUBMIT, seed=7, max_tokens=321) as server:
         server.ask()
         server.ask(choice="submit_answer")
-    first, forced = (request.body for request in server.requests)
+        server.ask(choice="submit_answer", tools=(SUBMIT_ANSWER,))
+    first, forced, only = (request.body for request in server.requests)
     assert (first["temperature"], first["seed"], first["max_tokens"], first["model"]) == (0, 7, 321, "tiny")
     assert first["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Solve it."}]
     assert [tool["function"]["name"] for tool in first["tools"]] == [spec.name for spec in TOOLS]
@@ -33,6 +35,7 @@ def test_the_request_is_what_was_asked_for():
     assert {tool["function"]["strict"] for tool in first["tools"]} == {False}
     assert first["tool_choice"] == "auto"
     assert forced["tool_choice"] == {"type": "function", "function": {"name": "submit_answer"}}
+    assert only["tool_choice"] == "required"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,12 @@ pytest.importorskip("mcp", reason="the extra mcp is not installed")
 from tests.integrations.mcp.agent import VERSION
 
 from finskillbench.harness.agents import Task
+from finskillbench.harness.conditions import mount
 from finskillbench.harness.model import ToolSpec, Usage
 from finskillbench.integrations.mcp.episode_server import MAX_MESSAGE, PROMPT, EpisodeServer, on_socket
 
 SLOW = ToolSpec("slow", "Waits.", {"type": "object"})
-TASK = Task("t", "rebalancing", "no_skill", "The system.", "The prompt.", (SLOW,))
+TASK = Task("t", "rebalancing", "no_skill", "The system.", "The prompt.", (SLOW,), mount("no_skill", {}, {}))
 HELLO = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}
 
 
@@ -43,6 +44,8 @@ class Slow:
         raise NotImplementedError
 
     def spent(self, usage: Usage, *, served_model: str | None = None) -> None: ...
+
+    def used(self, skills: Iterable[str], scripts: Iterable[str]) -> None: ...
 
     def log(self, text: str) -> None: ...
 

@@ -13,6 +13,7 @@ from finskillbench.errors import InputError
 from finskillbench.reports.compare.moves import (
     Cut,
     cheaper_table,
+    noise_of,
     readable_table,
     resource_changes_table,
     score_changes_table,
@@ -237,3 +238,32 @@ def test_budgets_tell_groups_apart_and_say_nothing_where_tokens_are_not_known() 
     unknown = row("r1", 1.0, total_output_tokens=None)
     assert within_budget_table(pairs_of(two([unknown], [row("r1", 1.0)]))).rows == ()
     assert cheaper_table(pairs_of(two([unknown], [row("r1", 1.0)]))).rows == ()
+
+
+def test_noise_by_group_and_the_episodes_for_a_gain() -> None:
+    def side(shift: float, model: str, repeats: int) -> list[dict[str, object]]:
+        return [
+            row(f"r{i}", float((i + r) % 3 == 0) * 0.5 + shift * (i % 2), model=model, run_idx=r)
+            for i in range(12)
+            for r in range(repeats)
+        ]
+
+    a = [*side(0.0, "m", 3), *side(0.0, "n", 1), row("gone", 1.0), row("gone", 0.0, run_idx=1)]
+    paired = pairs_of(two(a, [*side(0.5, "m", 1), *side(0.0, "n", 1)]))
+    noise, sizes = noise_of(paired, 0.05)
+    assert [(one["run"], one["model"], one["pairs"], one["repeats"]) for one in lines(noise)] == [
+        ("runs/a", "m", 12, 3.0),
+        ("A and B", "m", 12, None),
+    ]
+    first, both = lines(noise)
+    # Each of 12 episodes scores 0.5 once in 3 repeats: 2 of 3 pairs differ, and none passes.
+    assert (first["verdicts"], first["scores"]) == pytest.approx((0.0, 2 / 3))
+    # t of 24 degrees; the variance within is 1 / 12; A has 3 repeats, B one.
+    assert first["range"] == pytest.approx(2.0639 * (2 / 12 / 12 / 3) ** 0.5, rel=1e-4)
+    assert both["range"] == pytest.approx(2.0639 * (4 / 3 / 12 / 12) ** 0.5, rel=1e-4)
+    assert (both["observed"], both["beyond"]) == (pytest.approx(0.25), "yes")
+    assert {one["repeats"] for one in lines(sizes) if one["model"] == "m"} == {1, 2, 4, 8}
+    assert all(one["answers"] == one["episodes"] * one["repeats"] for one in lines(sizes))
+    assert readable_table(sizes).rows == sizes.rows
+    assert [table.name for table in noise_of(paired)] == ["noise"]
+    assert noise_of(pairs_of(two(BEFORE, AFTER)))[0].rows == ()

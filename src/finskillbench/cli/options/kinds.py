@@ -114,6 +114,14 @@ Skills = Annotated[
         "curated ones too; repeatable.",
     ),
 ]
+Library = Annotated[
+    Path | None,
+    Option(
+        metavar="DIR",
+        help="Folder of public skill packages, at any depth, for a third of the distractors of --condition library:N. "
+        "Default: all are generated.",
+    ),
+]
 SkillPython = Annotated[
     list[str] | None,
     Option(
@@ -175,10 +183,12 @@ class ConditionOptions:
         Option(
             callback=checked(find_condition),
             help="no_skill, curated, self_generated, docs_only, scripts_only, inline, placebo, "
-            "self_generated_persistent, code or code_curated; repeatable. Default: the first three.",
+            "self_generated_persistent, code, code_curated or library:N (the curated skills among N); repeatable. "
+            "Default: the first three.",
         ),
     ] = None
     skills: Skills = None
+    library: Library = None
     skill_python: SkillPython = None
     suite: Suite = None
     subtask: Subtasks = None
@@ -230,6 +240,18 @@ class ConditionOptions:
         from finskillbench.harness.skills.user_skills import read_user_skills
 
         return read_user_skills(self.skill_folders)
+
+    def check_library(self) -> None:
+        """Refuse a folder of public packages that is missing, too small or used by no condition."""
+        from finskillbench.errors import InputError
+        from finskillbench.harness.conditions import LIBRARY_PREFIX, mount_all
+
+        if self.library is None:
+            return
+        libraries = [name for name in self.conditions if name.startswith(LIBRARY_PREFIX)]
+        if not libraries:
+            raise InputError(f"--library {self.library}: no condition uses it; add --condition {LIBRARY_PREFIX}100")
+        mount_all(libraries, library=self.library)
 
 
 Options = TypeVar("Options", bound=ConditionOptions)

@@ -93,6 +93,9 @@ class RunOptions(ConditionOptions):
         Path | None,
         Option(metavar="PATH", envvar="FINSKILLBENCH_HERMES_PYTHON", help="Python interpreter with Hermes installed."),
     ] = None
+    short: Annotated[
+        Path | None, Option(exists=True, dir_okay=False, metavar="FILE", help="Run the episodes of a short form.")
+    ] = None
     limit_for: Annotated[
         list[str] | None, Option(metavar="CONDITION=N", help="Override --limit for this condition; repeatable.")
     ] = None
@@ -131,6 +134,19 @@ class RunOptions(ConditionOptions):
                 raise InputError(f"--limit-for {text!r} is not CONDITION=N, such as no_skill=20")
             found[condition] = int(number)
         return found
+
+    def tasks(self, edition: Edition) -> list[str] | None:
+        """Return the selected tasks and those of the short form; refuse a short form of another edition."""
+        from finskillbench.analysis.short_form import read_short_form
+        from finskillbench.errors import InputError
+
+        named = super().tasks(edition)
+        if self.short is None:
+            return named
+        form = read_short_form(self.short)
+        if form.edition != edition.digest:
+            raise InputError(f"{self.short}: is not of {edition.path}; name edition {form.edition[:8]} with --edition")
+        return [*form.weights, *(named or ())]
 
     @property
     def by_model(self) -> Sequence[Self]:
@@ -238,6 +254,7 @@ class RunOptions(ConditionOptions):
         for name in self.models:
             check_model(name)
         _ = self.model_options, self.limits, self.user_skills, self.parsed_shard
+        self.check_library()
         self.make_harness()
 
     def open_edition(self, progress: console.Progress) -> Edition:
@@ -260,4 +277,6 @@ class RunOptions(ConditionOptions):
         episodes = (self.subtask, self.limit, self.sample, self.tasks(edition), self.epochs)
         selection = (models, self.conditions, edition.suites, *episodes)
         digests = {arm: [each.digest for each in skills.packages.values()] for arm, skills in self.user_skills.items()}
+        if self.library is not None:
+            digests["library"] = [str(self.library.resolve())]
         return self.out or run_folder(edition, *selection, self.harness, self.limits, self.shard, digests)

@@ -23,7 +23,7 @@ EXAMPLE = """\b
 Examples:
   finskillbench compare runs/before runs/after
   finskillbench compare runs/mine --compare model openai/gpt-5 anthropic/claude-opus-4
-  finskillbench compare runs/mine --compare condition curated skill:mine --flips 20
+  finskillbench compare runs/mine --compare condition curated skill:mine --flips 20 --gain 0.05
   finskillbench compare runs/main runs/branch --fail-under headline=0.6 --fail-on-regression"""
 
 
@@ -47,6 +47,9 @@ def compare(
     by: Annotated[
         list[str] | None,
         Option(help="headline, domain, subtask, difficulty, model or condition; repeatable. Default: the first three."),
+    ] = None,
+    gain: Annotated[
+        float | None, Option(min=0.001, max=1.0, help="Print the sample size that detects this difference in scores.")
     ] = None,
     flips: Annotated[int, Option(min=0, max=LARGEST, help="Flips to print for each direction.")] = 10,
     every: Annotated[bool, Option("--all", help="Include lines without changes, and all flips.")] = False,
@@ -94,18 +97,17 @@ def compare(
         side = paired.sides.b.results.rows
         gates += check_finished(paired.sides.runs[path] for path in distinct_values(side, "run"))
     if form is Format.TABLE:
-        _print(paired, cuts, None if every else flips)
+        _print(paired, _tables(paired, cuts, gain), None if every else flips)
     else:
-        _write(paired, cuts, gates, form)
+        _write(paired, _tables(paired, cuts, gain), gates, form)
     print_gates(gates)
 
 
-def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
+def _print(paired: Paired, tables: Sequence[Table], most: int | None) -> None:
     """Print readable tables without unchanged lines, and the flips with their commands."""
     from finskillbench.reports.compare.moves import readable_table
     from finskillbench.reports.formats import Format, render
 
-    tables = _tables(paired, cuts)
     if most is not None:
         tables = [readable_table(table) for table in tables]
     # The first table is informative even without changes: it counts unchanged episodes and names unfinished runs.
@@ -115,25 +117,26 @@ def _print(paired: Paired, cuts: Sequence[Cut], most: int | None) -> None:
         typer.echo(line)
 
 
-def _tables(paired: Paired, cuts: Sequence[Cut]) -> list[Table]:
+def _tables(paired: Paired, cuts: Sequence[Cut], gain: float | None) -> list[Table]:
     from finskillbench.reports.compare.moves import (
         cheaper_table,
+        noise_of,
         resource_changes_table,
         score_changes_table,
         within_budget_table,
     )
 
     tables = (within_budget_table, cheaper_table, resource_changes_table)
-    return [score_changes_table(paired, cuts), *(table(paired) for table in tables)]
+    return [score_changes_table(paired, cuts), *noise_of(paired, gain), *(table(paired) for table in tables)]
 
 
-def _write(paired: Paired, cuts: Sequence[Cut], gates: Sequence[Outcome], form: Format) -> None:
+def _write(paired: Paired, tables: Sequence[Table], gates: Sequence[Outcome], form: Format) -> None:
     """Write all tables in a machine-readable format."""
     from finskillbench.reports.compare.gates import gates_table
     from finskillbench.reports.compare.paired import find_flips, flips_table
     from finskillbench.reports.formats import render
 
-    tables = [*_tables(paired, cuts), flips_table(find_flips(paired))]
+    tables = [*tables, flips_table(find_flips(paired))]
     typer.echo(render([*tables, gates_table(gates)] if gates else tables, form), nl=False)
 
 

@@ -15,10 +15,12 @@ from finskillbench.cli.data.arguments import PartOfEdition
 from finskillbench.cli.display import console
 from finskillbench.cli.display.console import PAGE
 from finskillbench.cli.postprocess.compare import print_gates
+from finskillbench.cli.postprocess.short_form import NAME
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from finskillbench.analysis.short_form import ShortForm
     from finskillbench.edition.checks.catalog import CheckReport
     from finskillbench.reports.compare.gates import Threshold
     from finskillbench.reports.formats import Format
@@ -89,6 +91,9 @@ def report_command(
     failures: Annotated[
         bool, Option("--failures", help="Also report why episodes failed; reads every trajectory.")
     ] = False,
+    items: Annotated[
+        bool, Option("--items", help="Only item statistics: difficulty, discrimination and redundancy of each episode.")
+    ] = False,
     trajectories: Annotated[
         str | None, Option(metavar="all|none|N", help="Episodes per cell on the page. Default: a small selection.")
     ] = None,
@@ -118,6 +123,7 @@ def report_command(
     code 1 if a threshold of --fail-under or an acceptance criterion is missed.
     """
     from finskillbench.analysis.cutoffs import parse_cutoffs
+    from finskillbench.analysis.short_form import read_short_form
     from finskillbench.episode import Profile
     from finskillbench.errors import InputError
     from finskillbench.extensions import REPORTS, registered_extensions
@@ -128,6 +134,7 @@ def report_command(
     from finskillbench.reports.report import report as make_report
     from finskillbench.reports.tables.common import hosted_models, warnings
     from finskillbench.reports.tables.episodes.endings import failures_table
+    from finskillbench.reports.tables.episodes.items import items_table
 
     registered = registered_extensions(REPORTS, (*Format, PAGE_FORMAT))
     if form not in {PAGE_FORMAT, *Format, *registered}:
@@ -135,6 +142,8 @@ def report_command(
     document = None if form in {PAGE_FORMAT, *Format} else registered[form].load(ReportFormat)
     if by is not None and by not in {*By}:
         raise InputError(f"--by {by!r} is unknown; choose from: {', '.join(By)}")
+    if items and (form not in {*Format} or by is not None):
+        raise InputError("--items prints one table; leave out --by, and choose table, md, csv, latex or json")
     if form == PAGE_FORMAT and (by is not None or paper):
         raise InputError(f"--format {PAGE_FORMAT} writes the whole page; leave out --by and --paper")
     trajectory_count, evidence = _trajectories(trajectories), _read_evidence(checks, audit, criteria)
@@ -168,13 +177,17 @@ def report_command(
                 _write_page(each, read, at, trajectory_count, evidence, causes, truth=truth)
                 for at, each in pages.items()
             ]
-    for line in [*_unfinished_notes(read), *_unsealed_notes(read), *warnings(found.results)]:
+    forms = {run.path: read_short_form(file) for run in read if (file := run.path / NAME).is_file()}
+    shortened = [f"{path}: a run of a short form, {len(each.weights)} episodes" for path, each in forms.items()]
+    for line in [*_unfinished_notes(read), *_unsealed_notes(read), *shortened, *warnings(found.results)]:
         typer.echo(f"note: {line}", err=True)
     for index in written:
         typer.echo(index)
     if not written:
         why = None if causes is None else failures_table(found.results, causes)
-        _output_tables([*found.tables(None if by is None else By(by)), *([why] if why else [])], Format(form), out)
+        made = found.tables(None if by is None else By(by)) if not items else [items_table(found.results)]
+        of_forms = [] if by or items or not forms else [_short_form_table(read, forms)]
+        _output_tables([*of_forms, *made, *([why] if why else [])], Format(form), out)
     print_gates([*(each.outcome for each in judged), *check_finished(read)] if judged else [])
 
 
@@ -261,6 +274,18 @@ def _write_page(
         validation=evidence.checks,
         audit=evidence.audit,
     ).index
+
+
+def _short_form_table(runs: list[RunRows], forms: dict[Path, ShortForm]) -> Table:
+    """Return the estimates of the runs of a short form; refuse runs of several."""
+    from finskillbench.errors import InputError
+    from finskillbench.reports.read import join_runs
+    from finskillbench.reports.tables.episodes.items import short_form_table
+
+    (first, form), *others = forms.items()
+    if other := next((path for path, each in others if each != form), None):
+        raise InputError(f"{first} and {other}: runs of different short forms; report them one at a time")
+    return short_form_table(join_runs([run for run in runs if run.path in forms]), form)
 
 
 def _output_tables(tables: list[Table], form: Format, out: Path | None) -> None:

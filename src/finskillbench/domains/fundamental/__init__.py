@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from finskillbench.domains.base import Domain
+from finskillbench.domains.faults import read_faults
 from finskillbench.domains.fundamental import driver_decomposition, earnings_quality, normalization
 from finskillbench.domains.fundamental.checks import CHECKS, labels
 from finskillbench.domains.fundamental.inputs import RELEASED
@@ -21,5 +22,6 @@ DOMAIN = Domain(
     protocol_episodes=100,
     parameters=reports.parameters,
     released=RELEASED,
+    faults=read_faults(Path(__file__).with_name("faults.toml")),
     audits={"rederived": labels.check_published_flows, "spec_agrees": labels.check_published_flags},
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from finskillbench.domains.base import Domain
+from finskillbench.domains.faults import read_faults
 from finskillbench.domains.portfolio import (
     black_litterman,
     constrained_optimization,
@@ -15,6 +16,7 @@ from finskillbench.domains.portfolio import (
 )
 from finskillbench.domains.portfolio.checks import economics, panels, tasks
 from finskillbench.domains.portfolio.definitions import RELEASED
+from finskillbench.domains.portfolio.faults import ACCEPTS, LOSSES
 from finskillbench.domains.portfolio.objects import prepare_portfolio
 from finskillbench.domains.portfolio.user_catalogs import TEXTS, TIERS
 
@@ -53,4 +55,7 @@ DOMAIN = Domain(
     catalog=(TIERS, TEXTS),
     warm_up="finskillbench.engines.portfolio.warm_up:solve_small",
     released=RELEASED,
+    faults=read_faults(Path(__file__).with_name("faults.toml")),
+    accepts=ACCEPTS,
+    losses=LOSSES,
 )

@@ -113,15 +113,16 @@ class OptimalityCheck:
             parts.append((np.array([limit - turnover]), half[None, :]))
         if cap is not None:
             value = rederive.objective(self.task_input, self.sigma, self.weights, self.mean)
-            parts.append((np.array([cap - value]), self._lifted(self._slope())))
-        gradient = self._lifted(self._slope())[0] if prices is None else np.tile(prices, 2)
+            parts.append((np.array([cap - value]), self._lifted(self.slope())))
+        gradient = self._lifted(self.slope())[0] if prices is None else np.tile(prices, 2)
         return possible_gain(gradient, _stack_limits(parts, [self._lifted(np.ones((1, n)))]), _REACH)
 
     def _lifted(self, rows: Floats) -> Floats:
         """Convert rows over weights (m, n) to rows over buys and sells (m, 2n)."""
         return np.hstack([rows, -rows])
 
-    def _slope(self) -> Floats:
+    def slope(self) -> Floats:
+        """Return the gradient of the objective (1, n)."""
         name, risk = self.task_input["objective"], 2 * self.sigma @ self.weights
         mean = np.zeros(len(risk)) if self.mean is None else self.mean
         slopes = {

@@ -7,10 +7,12 @@ from typing import Any
 
 from finskillbench.domains.base import Domain
 from finskillbench.domains.checks.examination import Subject
+from finskillbench.domains.faults import read_faults
 from finskillbench.domains.risk import constraint_monitoring, risk_identification, risk_remediation, stress_testing
 from finskillbench.domains.risk.catalogs import risk_settings
 from finskillbench.domains.risk.checks import data, economics, objects
 from finskillbench.domains.risk.checks import objects as object_checks
+from finskillbench.domains.risk.faults import ACCEPTS, LOSSES
 from finskillbench.domains.risk.objects.construct import RiskObjects, construct
 from finskillbench.domains.risk.shared import RELEASED
 from finskillbench.domains.risk.user_catalogs.books import BOOKS
@@ -68,4 +70,7 @@ DOMAIN: Domain[RiskObjects] = Domain(
     parameters=_parameters,
     catalog=(MANDATES, SCENARIOS, BOOKS),
     released=RELEASED,
+    faults=read_faults(Path(__file__).with_name("faults.toml")),
+    accepts=ACCEPTS,
+    losses=LOSSES,
 )

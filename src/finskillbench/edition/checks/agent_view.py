@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import runpy
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -32,15 +30,14 @@ from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.model import ToolCall, ToolSpec
 from finskillbench.harness.models import get_model
-from finskillbench.harness.programs.reference import find_recipe
 from finskillbench.harness.prompts.compaction import refers_to_facts
 from finskillbench.harness.prompts.compose import INPUT_SECTION, SCHEMA_SECTION, system_prompt, task_prompt
+from finskillbench.harness.skills.faults import followed, script_output
 from finskillbench.harness.skills.loader import curated
 from finskillbench.harness.tools.contracts import subtask_tools, tool_specs
 from finskillbench.harness.tools.toolbox import Toolbox, ToolServices
 from finskillbench.harness.trace import Trace
 from finskillbench.panels.filings.query import AXES, LARGEST_LIMIT
-from finskillbench.sandbox.child import encode_result
 from finskillbench.scoring.strict_json import InvalidSubmission, parse_submission
 from finskillbench.scoring.values import as_array, as_object, as_text, is_object
 
@@ -277,17 +274,8 @@ class EpisodeView:
 
     def replayed(self, task_input: Mapping[str, Any]) -> dict[str, Any]:
         """Run the skill's script for the subtask on another input; raises `InputError` without a script or result."""
-        runner = self.context.resources.runner
-        assert runner is not None
-        for package in self.context.mounts[Condition.CURATED].packages_of(self.episode.skill).values():
-            recipe = find_recipe(package.body, self.episode.sub_task)
-            if recipe is not None:
-                payload = orjson.dumps({name: task_input[name] for name in recipe.fields if name in task_input})
-                outcome = self.context.loop.run_until_complete(runner.run(package.root / recipe.script, payload))
-                if outcome.output is None:
-                    raise InputError(f"{recipe.script}: {outcome.error}")
-                return {key: outcome.output.get(key) for key in recipe.keys}
-        raise InputError(f"no document of {self.episode.skill} names a script for {self.episode.sub_task}")
+        packages = self.context.mounts[Condition.CURATED].packages_of(self.episode.skill)
+        return followed(packages.values(), self.episode.sub_task, task_input)
 
     @property
     def profile(self) -> Profile:
@@ -349,14 +337,9 @@ class _Outcome:
 class Scripts:
     """A `finskillbench.harness.tools.toolbox.Runner`; each script is loaded once."""
 
-    def __init__(self) -> None:
-        self._mains: dict[Path, Callable[[dict[str, Any]], object]] = {}
-
     async def run(self, script: Path, payload: bytes) -> _Outcome:
         """Run `main` of a script on a JSON object; exceptions become the outcome's error."""
         try:
-            if script not in self._mains:
-                self._mains[script] = runpy.run_path(str(script))["main"]
-            return _Outcome(True, json.loads(encode_result(self._mains[script](orjson.loads(payload)))), None)
+            return _Outcome(True, script_output(script, payload), None)
         except Exception as error:  # noqa: BLE001 - a script may raise anything, and the agent gets it as an error
             return _Outcome(False, None, f"{type(error).__name__}: {error}")

@@ -25,6 +25,7 @@ from finskillbench.edition.checks.episodes import (
 )
 from finskillbench.edition.checks.labels import label_check
 from finskillbench.edition.checks.leak import check_leak
+from finskillbench.edition.checks.planted import check_faults
 from finskillbench.edition.checks.samples import check_difficulty, check_distinct, check_signature
 from finskillbench.episode import Episode
 from finskillbench.errors import InputError
@@ -190,6 +191,7 @@ AUDITS: Mapping[str, AuditCheck] = {
         AuditCheck("distinct", "are the episodes distinct tasks", survey=check_distinct),
         AuditCheck("difficulty", "are harder tasks more work", survey=check_difficulty),
         AuditCheck("signature", "does the shape of inputs predict labels", survey=check_signature),
+        AuditCheck("faults", "can an agent tell that a faulty skill is wrong", look=check_faults),
         AuditCheck("exploits", "does cheating pay", look=scores.check_exploits, conclude=scores.conclude_exploits),
         AuditCheck(
             scores.SHORTCUTS,

@@ -1,15 +1,16 @@
 """`baseline/reference`: follows a skill's documents, or uses plain arithmetic without one.
 
-It plays a subtask's own procedure if scripts can be run. Otherwise it finds its task in the table of a loaded skill,
-runs that row's script on the row's fields and submits its keys. Without a skill it computes the no-skill baseline, or
-derives the answer from complete printed definitions.
+It plays a subtask's own procedure if scripts can be run. Otherwise it loads skills, those whose descriptions share most
+words with the task first, until it finds its task in the table of one. It runs that row's script on the row's fields
+and submits its keys. Without a skill it computes the no-skill baseline, or derives the answer from complete printed
+definitions.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +27,7 @@ from finskillbench.harness.programs.program import (
     parsed,
     printed_fields,
     procedure_of,
+    prompt_of,
     read_fields,
     result_of,
     results_of,
@@ -33,9 +35,14 @@ from finskillbench.harness.programs.program import (
     submit,
     subtask_of,
 )
+from finskillbench.harness.prompts.compose import INPUT_SECTION
+from finskillbench.harness.skills.recipes import find_recipe
 from finskillbench.scoring.values import is_object
 
-_SKILL_IN_INDEX = re.compile(r"^- ([a-z0-9-]+):", re.MULTILINE)
+SKILL_IN_INDEX = re.compile(r"^- ([a-z0-9-]+):(.*)", re.MULTILINE)
+_WORD = re.compile(r"[a-z]{3,}")
+_STEM = 6
+"""Characters of a word that count, so that "optimise" equals "optimisation"."""
 _SAVED_BEFORE = re.compile(r"^Saved skills: (.*)$", re.MULTILINE)
 _NOTES_NAME = "working-notes"
 _NOTES = """\
@@ -45,15 +52,6 @@ description: Working notes for this task, written before solving it.
 ---
 Read the input fields with get_task_data. Use inverse variances, sums and the benchmark; check limits by hand.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """One row of a skill's table: script, task fields and answer keys."""
-
-    script: str
-    fields: tuple[str, ...]
-    keys: tuple[str, ...]
 
 
 class Reference(Program):
@@ -84,7 +82,7 @@ class Reference(Program):
         read = fields_read(results_of(messages))
         if wanted and not read:
             return read_fields(*wanted)
-        return submit(_unaided(subtask, read))
+        return submit(unaided(subtask, read))
 
 
 def _wanted(subtask: Subtask, messages: Sequence[Message]) -> tuple[str, ...]:
@@ -93,7 +91,7 @@ def _wanted(subtask: Subtask, messages: Sequence[Message]) -> tuple[str, ...]:
     return printed_fields(messages) if subtask.rederive is not None else ()
 
 
-def _unaided(subtask: Subtask, read: Mapping[str, Any]) -> Mapping[str, Any]:
+def unaided(subtask: Subtask, read: Mapping[str, Any]) -> Mapping[str, Any]:
     if subtask.baselines.no_skill is not None or subtask.rederive is None:
         return naive_answer(subtask.baselines.no_skill, read)
     try:
@@ -109,14 +107,14 @@ def _use_skill(
     results: Mapping[str, list[dict[str, Any]]],
     messages: Sequence[Message],
 ) -> Turn | None:
-    """Load skills in index order until one covers the task, run its script, submit; None if none does."""
+    """Load the best skills by description until one covers the task, run its script, submit; None if none does."""
     if "submit_answer" in offered and len(offered) == 1:  # last turn
         return None
     loaded = [*results.get("load_skill", []), *results.get("skill_view", [])]
     documents = [inline, *(result.get("content", "") for result in loaded)]
     recipe = next((found for text in documents if (found := find_recipe(text, sub_task))), None)
     if recipe is None:
-        return _load_next(len(loaded), offered, results)
+        return _load_next(len(loaded), offered, results, prompt_of(messages))
     if "run_skill_script" not in offered:
         return None
     runs = results.get("run_skill_script", [])
@@ -125,39 +123,54 @@ def _use_skill(
         fields = [name for name in recipe.fields if name in printed]
         run = call("run_skill_script", 0, script_path=recipe.script, input_data={}, inject_task_fields=fields)
         return Turn(tool_calls=(run,))
-    output = runs[-1].get("output")
+    output = runs[0].get("output")
     if not is_object(output):
         return None
-    return submit({key: output.get(key) for key in recipe.keys})
+    return submit(recipe.submission(output))
 
 
 def _load_next(
-    loaded: int, offered: Mapping[str, ToolSpec], results: Mapping[str, list[dict[str, Any]]]
+    loaded: int, offered: Mapping[str, ToolSpec], results: Mapping[str, list[dict[str, Any]]], prompt: str
 ) -> Turn | None:
-    """Load the next skill of the index, from the tool's description or, under Hermes, from `skills_list`."""
+    """Load the next best skill of the index, from the tool's description or, under Hermes, from `skills_list`."""
     if "skill_view" in offered:
         if "skills_list" not in results:
             return Turn(tool_calls=(call("skills_list", 0),))
-        names = [skill["name"] for skill in results["skills_list"][0].get("skills", [])]
+        listed = results["skills_list"][0].get("skills", [])
+        index = "\n".join(f"- {skill['name']}: {skill.get('description', '')}" for skill in listed)
+        names = _by_description(index, prompt)
         return Turn(tool_calls=(call("skill_view", 0, name=names[loaded]),)) if loaded < len(names) else None
-    names = _SKILL_IN_INDEX.findall(offered["load_skill"].description) if "load_skill" in offered else []
+    names = _by_description(offered["load_skill"].description, prompt) if "load_skill" in offered else ()
     return Turn(tool_calls=(call("load_skill", 0, skill_name=names[loaded]),)) if loaded < len(names) else None
 
 
-def find_recipe(document: str, sub_task: str) -> Recipe | None:
-    """Return the first row for a subtask in a skill's table `task | script | inject_task_fields | submit`."""
-    return _recipes(document).get(sub_task)
-
-
 @lru_cache(maxsize=64)
-def _recipes(document: str) -> Mapping[str, Recipe]:
-    found: dict[str, Recipe] = {}
-    for line in document.splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if len(cells) == 4:
-            fields, keys = (tuple(part.strip() for part in cell.split(",")) for cell in cells[2:])
-            found.setdefault(re.sub(r"[ -]", "_", cells[0].lower()), Recipe(cells[1].strip("`"), fields, keys))
-    return found
+def _by_description(index: str, prompt: str) -> tuple[str, ...]:
+    """Sort the skills of an index by the words they share with the task; a word weighs more, the fewer skills have it.
+
+    Ties keep the order of the index.
+    """
+    names, skills = _skills_by_word(index)
+    weights = dict.fromkeys(names, 0.0)
+    for word in sorted(skills.keys() & _stems(prompt.partition(INPUT_SECTION)[0])):
+        for name in skills[word]:
+            weights[name] += math.log(len(names) / len(skills[word]))
+    return tuple(sorted(names, key=lambda name: -weights[name]))
+
+
+@lru_cache(maxsize=16)
+def _skills_by_word(index: str) -> tuple[Sequence[str], Mapping[str, Sequence[str]]]:
+    """Return the names in an index, and the names of the skills with each word."""
+    listed = SKILL_IN_INDEX.findall(index)
+    found: dict[str, list[str]] = {}
+    for name, description in listed:
+        for word in _stems(f"{name} {description}"):
+            found.setdefault(word, []).append(name)
+    return [name for name, _ in listed], found
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(word[:_STEM] for word in _WORD.findall(text.lower().replace("_", " ")))
 
 
 def _results(messages: Sequence[Message]) -> dict[str, list[dict[str, Any]]]:

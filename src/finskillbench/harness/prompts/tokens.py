@@ -22,6 +22,11 @@ def input_tokens(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> int:
     return -(-characters // CHARACTERS_PER_TOKEN)
 
 
+def text_tokens(text: str) -> int:
+    """Estimate the tokens of a text."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
 def output_tokens(turn: Turn) -> int:
     """Estimate the output tokens of a turn."""
     characters = len(turn.text) + sum(len(call.name) + len(call.arguments) for call in turn.tool_calls)

@@ -111,6 +111,8 @@ _NO_CREDIT = (
 )
 _NO_CALL = "tool_use_failed"
 """Groq's code for an unreadable tool call, a mistake of the model and not of the provider."""
+_UNREADABLE = "the model produced output that does not match the expected"
+"""llama.cpp's message for the same, with HTTP 500."""
 _TOO_LONG = (
     "context_length_exceeded",
     "maximum context length",
@@ -149,7 +151,10 @@ def is_overflow(error: BaseException) -> bool:
 def failed_call(error: BaseException) -> str | None:
     """Return the model's text in place of a readable tool call; None for any other failure."""
     bodies = [body for link in _chain(error) if is_object(body := getattr(link, "body", None))]
-    return next((str(body.get("failed_generation") or "") for body in bodies if body.get("code") == _NO_CALL), None)
+    unreadable = (
+        each for each in bodies if each.get("code") == _NO_CALL or _UNREADABLE in str(each.get("message")).lower()
+    )
+    return next((str(body.get("failed_generation") or "") for body in unreadable), None)
 
 
 def _cause(chain: list[BaseException], status: int | None, text: str) -> Cause:

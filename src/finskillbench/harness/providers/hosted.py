@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from finskillbench.errors import Cause, InputError, ProviderError
-from finskillbench.harness.model import AUTO, FREE, Message, ToolCall, ToolSpec, Turn, Usage, clean_turn, is_possible
+from finskillbench.harness.model import FREE, Message, ToolCall, ToolSpec, Turn, Usage, clean_turn, is_possible
 from finskillbench.harness.providers import bounds
 from finskillbench.harness.providers.bounds import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, bound_answers
 from finskillbench.harness.providers.errors import failed_call, is_overflow, provider_error
@@ -181,9 +181,7 @@ class Hosted:
         max_tokens: int | None,
         repeat: int,
     ) -> Turn:
-        from inspect_ai.tool import ToolFunction
-
-        from finskillbench.harness.providers.inspect_words import to_chat, to_tool
+        from finskillbench.harness.providers.inspect_words import to_chat, to_choice, to_tool
 
         if self._closed:
             self._model.api.initialize()
@@ -196,7 +194,7 @@ class Hosted:
                 self._model.generate(
                     to_chat(messages),
                     [to_tool(spec) for spec in tools],
-                    "auto" if tool_choice == AUTO else ToolFunction(tool_choice),
+                    to_choice(tool_choice, tools),
                     self._settings.of(max_tokens, None if self._seed is None else self._seed + repeat),
                 )
             )

@@ -22,9 +22,9 @@ from inspect_ai.model import (
     ModelUsage,
 )
 from inspect_ai.tool import ToolCall as InspectCall
-from inspect_ai.tool import ToolInfo, ToolParams
+from inspect_ai.tool import ToolChoice, ToolFunction, ToolInfo, ToolParams
 
-from finskillbench.harness.model import Message, Stop, ToolCall, ToolSpec, Usage
+from finskillbench.harness.model import AUTO, Message, Stop, ToolCall, ToolSpec, Usage
 from finskillbench.scoring.values import is_array, is_object
 
 _MAX_DEPTH = 64
@@ -73,6 +73,23 @@ def from_call(call: InspectCall) -> ToolCall:
     if call.parse_error is not None:
         return ToolCall(call.id, call.function, call.parse_error)
     return ToolCall(call.id, call.function, json.dumps(call.arguments, ensure_ascii=False))
+
+
+def to_choice(choice: str, tools: Sequence[ToolSpec]) -> ToolChoice:
+    """Convert a tool choice to Inspect; a tool that is the only one on offer is required without its name.
+
+    llama.cpp ignores a choice by name (ggml-org/llama.cpp#26535), LM Studio refuses it (lmstudio-bug-tracker#670).
+    """
+    if choice == AUTO:
+        return "auto"
+    return "any" if len(tools) == 1 else ToolFunction(choice)
+
+
+def from_choice(choice: ToolChoice, tools: Sequence[ToolInfo]) -> str:
+    """Convert a tool choice from Inspect."""
+    if isinstance(choice, ToolFunction):
+        return choice.name
+    return tools[0].name if choice == "any" and len(tools) == 1 else AUTO
 
 
 def from_chat(message: ChatMessage) -> Message:

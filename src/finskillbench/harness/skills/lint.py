@@ -188,7 +188,7 @@ def _problems(root: Path) -> list[str]:
         return [*problems, str(error)]
     return [
         *problems,
-        *_specification(read_document(root, files)[0], root),
+        *specification_problems(read_document(root, files)[0], root),
         *_description(package),
         *_body(package),
         *_references(package, files),
@@ -198,7 +198,7 @@ def _problems(root: Path) -> list[str]:
     ]
 
 
-def _specification(fields: dict[str, Any], root: Path) -> list[str]:
+def specification_problems(fields: dict[str, Any], root: Path) -> list[str]:
     """Check front matter by skills-ref, which is not fully typed."""
     return cast("Any", validator).validate_metadata(fields, root)
 

@@ -262,6 +262,21 @@ def _read(entry: os.DirEntry[str], root: Path, name: str, left: int) -> bytes:
     return data
 
 
+def write_package(package: SkillPackage, folder: Path, *, scripts: bool = True) -> None:
+    """Write the files of a package to a folder, without its scripts if an agent is not granted them.
+
+    Raises SkillError if the package has changed since it was read.
+    """
+    files = read_files(package.root)
+    if digest(files) != package.digest:
+        raise SkillError(f"{package.root}: the package has changed since the run began; start it again")
+    for path, data in files.items():
+        if scripts or not path.startswith(SCRIPTS):
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+
+
 def digest(files: Mapping[str, bytes]) -> str:
     """Return the hex SHA-256 over sorted names and contents, each preceded by its length to prevent collisions."""
     sha = hashlib.sha256()

@@ -20,53 +20,62 @@ from finskillbench.sandbox.runner import ScriptRunner
 _log = logger(__name__)
 
 
-def script_runner(*, allow_unconfined: bool = False) -> ScriptRunner:
+def script_runner(*, allow_unconfined: bool = False, trusted: Iterable[Path] = ()) -> ScriptRunner:
     """Return an unstarted runner with the curated scripts' imports and the domains' warm-up preloaded.
 
     A module missing in the warm process costs each call some 100 ms.
     """
     warm_up = [one.warm_up for one in domains() if one.warm_up is not None]
     packages = curated().values()
-    trusted = [Path("/")] if allow_unconfined else [package.root for package in packages]
-    return ScriptRunner(preload=imports_of(packages), warm_up=warm_up, trusted=trusted, withheld=withheld_folders())
+    folders = [Path("/")] if allow_unconfined else [*(package.root for package in packages), *trusted]
+    return ScriptRunner(preload=imports_of(packages), warm_up=warm_up, trusted=folders, withheld=withheld_folders())
 
 
 class MountedScripts:
     """Context manager that runs the scripts of mounts: curated ones warm, user packages cold.
 
     A cold process, one per interpreter, has imported only the sandbox. User scripts run from a copy made on entering.
+    Distractors of a library, of which few are run, are copied and their process is started when one is run.
     """
 
     def __init__(self, mounts: Iterable[Mount], *, allow_unconfined: bool = False) -> None:
-        ours = {package.root for package in curated().values()}
+        mounts = list(mounts)
+        ours = _ours(mounts)
         trusted = [Path("/")] if allow_unconfined else []
         cold: dict[Path, ScriptRunner] = {}
         warm: ScriptRunner | None = None
         self._runners: dict[Path, ScriptRunner] = {}
         self._user_packages: list[SkillPackage] = []
+        self._distractors: dict[Path, SkillPackage] = {}
         for mounted in mounts:
             for package in mounted.packages.values() if mounted.arm.scripts else ():
                 if not package.scripts or package.root in self._runners:
                     continue
                 if package.root in ours:
-                    warm = warm or script_runner(allow_unconfined=allow_unconfined)
+                    warm = warm or script_runner(allow_unconfined=allow_unconfined, trusted=ours)
                     self._runners[package.root] = warm
                 else:
                     other = ScriptRunner(python=mounted.python, trusted=trusted, withheld=withheld_folders())
                     runner = cold.setdefault(mounted.python, other)
                     self._runners[package.root] = runner
-                    self._user_packages.append(package)
+                    if mounted.arm.library:
+                        self._distractors[package.root] = package
+                    else:
+                        self._user_packages.append(package)
         self._copies: dict[Path, Path] = {}
+        self._folder, self._running = Path(), set[ScriptRunner]()
         self._stack = ExitStack()
 
     def __enter__(self) -> MountedScripts:
         with ExitStack() as stack:
-            copies = Path(stack.enter_context(TemporaryDirectory(prefix="finskillbench-skills-")))
-            copies.chmod(0o755)  # a superuser's scripts run as other users
-            for number, package in enumerate(self._user_packages):
-                self._copies[package.root] = _copied(package, copies / str(number))
-            for runner in dict.fromkeys(self._runners.values()):
+            self._folder = Path(stack.enter_context(TemporaryDirectory(prefix="finskillbench-skills-")))
+            self._folder.chmod(0o755)  # a superuser's scripts run as other users
+            for package in self._user_packages:
+                self._copies[package.root] = _copied(package, self._folder / str(len(self._copies)))
+            at_once = [runner for root, runner in self._runners.items() if root not in self._distractors]
+            for runner in dict.fromkeys(at_once):
                 stack.enter_context(runner)
+            self._running = {*at_once}
             self._stack = stack.pop_all()
         return self
 
@@ -76,7 +85,17 @@ class MountedScripts:
     async def run(self, script: Path, payload: bytes) -> ScriptResult:
         """Run a script of a mounted package, as `ScriptRunner.run`."""
         root = next(folder for folder in script.parents if folder in self._runners)
+        if root in self._distractors and root not in self._copies:
+            self._copies[root] = _copied(self._distractors[root], self._folder / str(len(self._copies)))
+            if self._runners[root] not in self._running:
+                self._running.add(self._stack.enter_context(self._runners[root]))
         return await self._runners[root].run(self._copies.get(root, root) / script.relative_to(root), payload)
+
+
+def _ours(mounts: Iterable[Mount]) -> set[Path]:
+    """Return the folders of curated packages, also of those with a planted fault."""
+    groups = [curated(), *(each.packages for each in mounts if each.arm.fault)]
+    return {package.root for group in groups for package in group.values()}
 
 
 def _copied(package: SkillPackage, folder: Path) -> Path:
@@ -112,7 +131,7 @@ def check_guards(mounts: Iterable[Mount], *, allow_unconfined: bool) -> Mapping[
     guards = sandbox_guards()
     missing = ", ".join(name for name, held in guards.items() if not held)
     if missing:
-        shipped = {package.root for package in curated().values()}
+        shipped = _ours(mounts)
         unconfined = [*sorted(name for name, root in roots.items() if root not in shipped), *code]
         if unconfined and not allow_unconfined:
             raise InputError(

@@ -132,6 +132,8 @@ _TABLE_PARAMETERS = _object(
 )
 READS_DATA = frozenset({GET_TASK_DATA.name, QUERY_XBRL.name, READ_TABLE})
 """Tools counted by a budget of data calls."""
+READS_SKILLS = frozenset({LOAD_SKILL, LOAD_REFERENCES.name})
+"""Tools withdrawn from an agent that reads skills as files."""
 _DOMAIN_TOOLS = (QUERY_XBRL.name, READ_TABLE)
 
 

@@ -113,7 +113,7 @@ class Toolbox:
         self._mounted, self._services = mounted, services
         self._files: Mapping[str, str] = {}
         self._written = WrittenSkills(services.scratch_root, memory.skills)
-        self._loaded = mounted.preloaded(episode.skill)
+        self._loaded, self._by_name_only = mounted.preloaded(episode.skill), False
         self.answer: str | None = None
         self.skills_loaded: list[str] = []
         self.scripts_run: list[str] = []
@@ -216,6 +216,11 @@ class Toolbox:
         found: dict[str, Any] = {"skill_name": name, "content": package.body}
         found["references"] = {reference: len(text) for reference, text in sorted(package.references.items())}
         return found | ({"scripts": list(package.scripts)} if self._mounted.arm.scripts else {})
+
+    def allow_scripts(self) -> None:
+        """Allow the scripts of all mounted packages, for an agent that reads their documents as files."""
+        if self._mounted.arm.scripts:
+            self._loaded, self._by_name_only = dict(self._mounted.loadable), True
 
     def mark_loaded(self, name: str) -> None:
         """Record that the agent has read a document of the skill, so that its scripts can be run."""
@@ -329,12 +334,18 @@ class Toolbox:
         named = self._loaded.get(before)
         if named is None and before in self._mounted.loadable:
             raise ToolError(f"skill {before!r} is not loaded; load it first", loaded=list(self._loaded))
+        found: list[tuple[SkillPackage, Path]] = []
         problems: list[FinSkillBenchError] = []
         for package in (named,) if named is not None else reversed(self._loaded.values()):
             try:
-                return package, script_path(package, relative.removeprefix(f"{package.name}/"))
+                found.append((package, script_path(package, relative.removeprefix(f"{package.name}/"))))
             except FinSkillBenchError as error:
                 problems.append(error)
+        if found and (len(found) == 1 or not self._by_name_only):
+            return found[0]
+        if found:
+            names = sorted(package.name for package, _ in found)
+            raise ToolError(f"{shorten(relative)!r} is in several skills; name one as SKILL/{relative}", skills=names)
         scripts = {name: list(package.scripts) for name, package in self._loaded.items()}
         raise ToolError(str(problems[0]), scripts=scripts)
 

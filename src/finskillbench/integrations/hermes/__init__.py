@@ -20,12 +20,12 @@ from typing import Any
 
 import orjson
 
-from finskillbench.errors import Cause, InputError, ProviderError, SkillError
+from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.conditions import Arm, Condition, Mount
 from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import Play
 from finskillbench.harness.model import Model
-from finskillbench.harness.skills.loader import digest, read_files
+from finskillbench.harness.skills.loader import write_package
 from finskillbench.harness.trace import Ended, Trace
 from finskillbench.integrations.hermes.session import HARNESS, HermesSession
 from finskillbench.integrations.hermes.wire import Endpoint
@@ -139,13 +139,7 @@ class _Worker:
     def _write_home(self) -> None:
         (self.home / "config.yaml").write_bytes(orjson.dumps(_CONFIG))  # JSON is valid YAML
         for name, package in self._mounted.loadable.items():
-            files = read_files(package.root)
-            if digest(files) != package.digest:
-                raise SkillError(f"{package.root}: the package has changed since the run began; start it again")
-            for path, data in files.items():
-                target = self.home / "skills" / name / path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(data)
+            write_package(package, self.home / "skills" / name)
 
     async def play(self, session: HermesSession, ended: Awaitable[Ended]) -> Ended:
         with ExitStack() as stack:

@@ -21,6 +21,7 @@ from finskillbench.harness.episode_state import EpisodeSpec, EpisodeState, Resou
 from finskillbench.harness.loop import Conversation
 from finskillbench.harness.model import Message, Model, ToolCall, Turn
 from finskillbench.harness.prompts.compose import REMINDER
+from finskillbench.harness.tools.contracts import READS_SKILLS
 from finskillbench.harness.trace import CallOutcome, Ended, ToolRecord, Trace
 from finskillbench.integrations.hermes.wire import (
     OVER,
@@ -37,8 +38,6 @@ from finskillbench.scoring.values import is_object
 
 HARNESS = "hermes"
 """Harness name of rows of Hermes."""
-_REPLACED = ("load_skill", "load_references")
-"""Benchmark tools that Hermes's skill tools replace."""
 _USUAL_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 """Call ids that Hermes keeps unchanged."""
 _SUBMITTED = '{"error": "the answer is submitted; the episode is over"}'
@@ -56,7 +55,7 @@ class HermesSession:
 
     def __init__(self, model: Model, spec: EpisodeSpec, resources: Resources) -> None:
         self.state = state = EpisodeState(model.name, HARNESS, spec, resources, getattr(model, "provider", None))
-        state.tools = tuple(tool for tool in state.tools if tool.name not in _REPLACED)
+        state.tools = tuple(tool for tool in state.tools if tool.name not in READS_SKILLS)
         self.expected = ExpectedRequest(
             model.name, state.system, state.prompt, state.tools, bool(spec.mounted.loadable)
         )

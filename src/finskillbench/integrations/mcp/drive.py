@@ -29,6 +29,7 @@ from finskillbench.edition import Edition
 from finskillbench.errors import Cause, InputError, ProviderError
 from finskillbench.harness.agents import CALLS, SECONDS, Agent, Task, Tools
 from finskillbench.harness.model import Usage
+from finskillbench.harness.skills.loader import write_package
 from finskillbench.integrations.mcp.episode_server import (
     HARNESS,
     EpisodeServer,
@@ -37,6 +38,7 @@ from finskillbench.integrations.mcp.episode_server import (
     on_socket,
     prompt_text,
 )
+from finskillbench.integrations.mcp.programs import Program, program_named, skills_used
 from finskillbench.redaction import logger, redactor_of_process
 from finskillbench.runs.execute.run import RunResult, run
 
@@ -51,7 +53,7 @@ _READ_PAUSE = 0.01
 """Pause in seconds after a full chunk, so that heavy output does not block other episodes."""
 _LATE_SECONDS = 0.5
 """Seconds to read output after the command ended; a process outside its group may keep the pipe open."""
-_MAX_USAGE_BYTES = 1 << 20
+_MAX_USAGE_BYTES, _MAX_LOG_BYTES = 1 << 20, 1 << 26
 
 _log = logger(__name__)
 
@@ -124,18 +126,22 @@ class _UsageLine(msgspec.Struct, forbid_unknown_fields=True):
     model: str | None = None
 
 
+def _read(path: Path, most: int) -> bytes:
+    """Return the start of an ordinary file that a command wrote; empty if there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            return file.read(most) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
+    except OSError:
+        return b""
+
+
 def read_usage(path: Path) -> Iterator[tuple[Usage, str | None]]:
     """Yield usage and model from each JSON line of a usage file: one line per model call, or one for all.
 
     A line that cannot be read counts as usage of unknown cost.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            data = file.read(_MAX_USAGE_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
-    except OSError:
-        return
-    for line in data.splitlines():
+    for line in _read(path, _MAX_USAGE_BYTES).splitlines():
         try:
             spent = msgspec.json.decode(line, type=_UsageLine)
         except msgspec.MsgspecError as error:
@@ -147,6 +153,7 @@ def read_usage(path: Path) -> Iterator[tuple[Usage, str | None]]:
 
 
 CONFIG, URL, PROMPT_FILE, USAGE_FILE = "{mcp_config}", "{mcp_url}", "{prompt_file}", "{usage_file}"
+LOG_FILE = "{log_file}"
 """Placeholders of a command line."""
 _PROCESSES = Path(__file__).with_name("processes.py")
 _PLACE = re.compile(r"\{[a-z_]+\}")
@@ -170,7 +177,7 @@ def parse_command(text: str) -> tuple[str, ...]:
         arguments = shlex.split(text)
     except ValueError as error:
         raise InputError(f"--agent-command {text!r} cannot be parsed: {error}") from None
-    places = (CONFIG, URL, PROMPT_FILE, USAGE_FILE)
+    places = (CONFIG, URL, PROMPT_FILE, USAGE_FILE, LOG_FILE)
     if strange := sorted({*_PLACE.findall(text)} - {*places}):
         raise InputError(f"--agent-command: unknown placeholder {strange[0]}; available: {', '.join(places)}")
     if CONFIG not in text and URL not in text:
@@ -179,6 +186,16 @@ def parse_command(text: str) -> tuple[str, ...]:
     if program is None:
         raise InputError(f"--agent-command: the program {arguments[0]!r} is not found; give its full path")
     return (str(Path(program).absolute()), *map(_resolved, arguments[1:]))
+
+
+def parse_harness(name: str, command: str) -> Program | None:
+    """Return the program of `--harness`, None for `mcp`; raise `InputError` if unknown or without a log file."""
+    if name == HARNESS:
+        return None
+    program = program_named(name, HARNESS)
+    if LOG_FILE not in command:
+        raise InputError(f"--harness {name} needs {LOG_FILE} in --agent-command, where the program writes its log")
+    return program
 
 
 def _resolved(word: str) -> str:
@@ -213,10 +230,13 @@ class Command:
 
     Output is recorded with the trajectory, redacted and bounded. A command that fails before its first tool call is
     started again three times; then the error ends the run. A later failure fails its episode.
+
+    A `program` finds the condition's packages in its own skill folder; its log states which it used.
     """
 
     command_line: Sequence[str]
     watch: Watch
+    program: Program | None = None
 
     async def __call__(self, task: Task, tools: Tools) -> None:
         """Solve a task; the answer is what was submitted."""
@@ -241,18 +261,31 @@ class Command:
                 command_line = await self._prepare(folder, server, task, stack)
                 stack.push_async_callback(server.close)
                 code = await self._run(command_line, folder, server, output)
-            return code, output.last_line
         finally:
             for usage, model in read_usage(folder / _name(USAGE_FILE)):
                 tools.spent(usage, served_model=model)
+            is_logged = self.program is None or self._record_use(self.program, folder, task, tools)
             if output.text:
                 tools.log(output.text)
             shutil.rmtree(folder, ignore_errors=True)
+        if server.call_count and not is_logged:
+            raise ProviderError(f"{LOG_FILE} holds no tool call in the format of --harness", Cause.ADAPTER)
+        return code, output.last_line
+
+    def _record_use(self, program: Program, folder: Path, task: Task, tools: Tools) -> bool:
+        """Record the skills that a program used; return False if its log holds no tool call."""
+        uses = list(program.read(_read(folder / _name(LOG_FILE), _MAX_LOG_BYTES)))
+        tools.used(*skills_used(uses, task.mounted.loadable, scripts=task.mounted.arm.scripts))
+        return bool(uses)
 
     async def _prepare(self, folder: Path, server: EpisodeServer, task: Task, stack: AsyncExitStack) -> list[str]:
-        places = {place: str(folder / _name(place)) for place in (CONFIG, PROMPT_FILE, USAGE_FILE)}
+        places = {place: str(folder / _name(place)) for place in (CONFIG, PROMPT_FILE, USAGE_FILE, LOG_FILE)}
         wanted = "\0".join(self.command_line)
         Path(places[PROMPT_FILE]).write_text(prompt_text(task), encoding="utf-8")
+        if self.program is not None:
+            for name, package in task.mounted.loadable.items():
+                place = folder / self.program.folder / name
+                write_package(package, place, scripts=task.mounted.arm.scripts)
         if CONFIG in wanted:
             address = folder / "socket"
             await stack.enter_async_context(on_socket(server, address))
@@ -298,7 +331,7 @@ class Command:
 
 
 def _name(place: str) -> str:
-    return {CONFIG: "mcp.json", PROMPT_FILE: "prompt.md", USAGE_FILE: "usage.jsonl"}[place]
+    return {CONFIG: "mcp.json", PROMPT_FILE: "prompt.md", USAGE_FILE: "usage.jsonl", LOG_FILE: "log"}[place]
 
 
 def _ending(code: int) -> str:
@@ -314,6 +347,7 @@ def drive_agent(
     command: str,
     name: str,
     *,
+    harness: str = HARNESS,
     seconds: float = SECONDS,
     calls: int = CALLS,
     max_cost: float | None = None,
@@ -326,6 +360,8 @@ def drive_agent(
     ----------
     command : command line with the placeholders of `parse_command`.
     name : name of the agent in rows.
+    harness : `mcp`, or the program in `programs.PROGRAMS` that the command runs: packages of a condition go to its
+        skill folder, and its log states which it used.
     seconds, calls : limits of an episode; beyond them it ends without an answer.
     max_cost : limit in US dollars for the run folder, by the reported usage. No episode starts that would exceed it at
         the cost of the dearest episode so far.
@@ -335,10 +371,11 @@ def drive_agent(
     ------
     InputError, EditionError : as for `run`, or the command cannot be started or lacks a usage file under `max_cost`.
     """
-    command_line = parse_command(command)
+    command_line, program = parse_command(command), parse_harness(harness, command)
     reports_cost = USAGE_FILE in command
     if max_cost is not None and not reports_cost:
         raise InputError(f"--max-cost needs {USAGE_FILE} in --agent-command, where the agent writes its usage")
     with watching() as watch:
-        agent = Agent(name, Command(command_line, watch), seconds, calls, HARNESS, reports_cost)
+        solve = Command(command_line, watch, program)
+        agent = Agent(name, solve, seconds, calls, harness, reports_cost, reads_files=program is not None)
         return run(edition, agents=[agent], max_concurrency=max_concurrency, max_cost=max_cost, **options)

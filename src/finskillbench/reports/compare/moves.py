@@ -13,6 +13,7 @@ from finskillbench.analysis.intervals import estimate_means
 from finskillbench.analysis.repeats import TOKEN_BUDGETS, SpendingMeasure, spending
 from finskillbench.analysis.results import Comparison, Results
 from finskillbench.analysis.savings import NEARLY, savings
+from finskillbench.reports.compare.noise import make_group, noise_tables
 from finskillbench.reports.compare.paired import LEAST_CHANGE, RESOURCES, TITLES, Paired
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, columns_of
 
@@ -79,6 +80,8 @@ def readable_table(table: Table) -> Table:
     """
     changes = [i for i, column in enumerate(table.columns) if column.name in ("difference", "times")]
     counts = [i for i, column in enumerate(table.columns) if column.name in ("better", "worse")]
+    if not changes:
+        return table
     rows = [row for row in table.rows if any(row[i] for i in counts) or not all(_is_nothing(row[i]) for i in changes)]
     remarks: list[str] = []
     if left := len(table.rows) - len(rows):
@@ -126,6 +129,16 @@ def resource_changes_table(paired: Paired) -> Table:
     columns = (Column("what", "Mean per episode"), *key_columns(paired), *_AMOUNTS)
     notes = [f"Pairs omitted because one side is unknown: {', '.join(unknown)}."] if unknown else []
     return Table("took", "Resources per episode", columns, tuple(rows), tuple(notes))
+
+
+def noise_of(paired: Paired, gain: float | None = None) -> list[Table]:
+    """Tabulate the noise of headline episodes by group, and with a gain the sample sizes."""
+    frame = paired.frame.filter("headline")
+    sides = paired.sides
+    rows = (sides.a.results.rows, sides.b.results.rows)
+    parts = frame.partition_by(paired.shown, as_dict=True) if paired.shown else {(): frame}
+    groups = [make_group(tuple(map(str, keys)), part, *rows) for keys, part in parts.items()]
+    return noise_tables(groups, (sides.a.name, sides.b.name), key_columns(paired), gain)
 
 
 def _of(cut: Cut, frame: pl.DataFrame) -> pl.DataFrame:

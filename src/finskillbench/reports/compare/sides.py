@@ -63,8 +63,13 @@ class Sides:
 
     @property
     def keys(self) -> list[str]:
-        """Keys that both episodes of a pair share, in addition to the episode."""
-        return [name for name in DIMENSIONS if name != self.over]
+        """Keys that both episodes of a pair share, in addition to the episode.
+
+        Compared models may have one harness each, such as a language model and a person.
+        """
+        harnesses = [distinct_values(side.results.rows, "harness") for side in (self.a, self.b)]
+        apart = self.over == "model" and harnesses[0] != harnesses[1] and all(len(each) == 1 for each in harnesses)
+        return [name for name in DIMENSIONS if name != self.over and not (apart and name == "harness")]
 
 
 def make_sides(
@@ -209,6 +214,9 @@ def _notes(over: str, a: Side, b: Side) -> Iterator[str]:
                     f"{model} was called with different arguments: A {', '.join(arguments[0])}; "
                     f"B {', '.join(arguments[1])}."
                 )
+    harnesses = [distinct_values(side.results.rows, "harness") for side in (a, b)]
+    if over == "model" and harnesses[0] != harnesses[1]:
+        yield f"The sides ran with different harnesses: A {', '.join(harnesses[0])}; B {', '.join(harnesses[1])}."
     for column, what in (("code_version", "versions of this package"), ("commit", "commits of this package")):
         values = [_known(side.results.rows, column) for side in (a, b)]
         if values[0] and values[1] and values[0] != values[1]:

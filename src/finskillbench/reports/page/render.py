@@ -47,6 +47,11 @@ def leaderboard_page(content: Mapping[str, object]) -> str:
     return _page("board.html", f"{_text('page.css')}\n{_text('board.css')}", "", content)
 
 
+def human_page(content: Mapping[str, object]) -> str:
+    """Render the page on which one participant solves episodes; `content` is that of `task_files.human`."""
+    return _page("human.html", _text("human.css"), _text("human.js"), content)
+
+
 def _page(template: str, style: str, script: str, content: Mapping[str, object]) -> str:
     style = f"{_text('base.css')}\n{style}"
     theme = _text("theme.js")

@@ -54,6 +54,7 @@ class WorkerConfig:
     models: tuple[tuple[ModelKey, Sendable], ...]
     mounts: Mapping[str, str]
     skills: Mapping[str, SkillFolder]
+    library: Path | None
     max_tokens: int
     max_concurrency: int
     max_cost: float | None
@@ -130,7 +131,8 @@ _contexts: dict[str, _Context] = {}
 async def build_context(config: WorkerConfig, key: str) -> tuple[str, Mapping[str, bool]]:
     """Build the context of a run in this process; return its token and the guards of its sandbox."""
     edition = await asyncio.to_thread(open_edition, config.edition, config.digest)
-    mounts, allow = mount_all(config.mounts, read_user_skills(config.skills)), config.allow_unconfined
+    mounts = mount_all(config.mounts, read_user_skills(config.skills), config.library)
+    allow = config.allow_unconfined
     if differing := [name for name, each in mounts.items() if each.digest != config.mounts[name]]:
         raise InputError(f"the skills of {differing[0]} differ from the driver's; copy the same folder to every worker")
     guards = check_guards(mounts.values(), allow_unconfined=allow)

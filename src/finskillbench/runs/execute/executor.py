@@ -24,6 +24,7 @@ from finskillbench.episode import Episode, JsonObject, Status, Submission, Truth
 from finskillbench.errors import Cause, InputError, RunStoppedError
 from finskillbench.garbage import frozen
 from finskillbench.harness.agents import Agent
+from finskillbench.harness.conditions import arm_of
 from finskillbench.harness.failures import PROVIDER_POLICIES
 from finskillbench.harness.model import Usage
 from finskillbench.harness.models import ModelKey, Participant, labels
@@ -281,7 +282,7 @@ class Executor:
         if isinstance(participant, Agent):
             self._record_agent_cost(item, participant, trace.usage)
         # The truth is read only after the loop has ended.
-        verdict = await self._verdict_on(trace.submission, episode, played.full_input)
+        verdict = await self._verdict_on(trace.submission, episode, played.full_input, item.condition)
         digest = self.edition.digest
         await asyncio.get_running_loop().run_in_executor(self._writers, self._write, item, played)
         method = subtask_named(verdict.sub_task).verification.method
@@ -300,16 +301,19 @@ class Executor:
         """Write a trajectory; called in a thread, since this takes a quarter of a program's episode."""
         write_trajectory(self.out, item, played.trajectory())
 
-    async def _verdict_on(self, submission: Submission, episode: Episode, full_input: JsonObject) -> Verdict:
+    async def _verdict_on(
+        self, submission: Submission, episode: Episode, full_input: JsonObject, condition: str
+    ) -> Verdict:
         """Judge a submission; without truth, return a verdict without score."""
         if not self._has_truth:
             return unjudged(submission, episode.sub_task)
-        return await self._judge(submission, self.edition.truth(submission.task_id), full_input)
+        return await self._judge(submission, self.edition.truth(submission.task_id), full_input, condition)
 
-    async def _judge(self, submission: Submission, truth: Truth, full_input: JsonObject) -> Verdict:
-        """Judge in a thread what may be slow: long answers, interactive episodes and cases with their own budget."""
+    async def _judge(self, submission: Submission, truth: Truth, full_input: JsonObject, condition: str) -> Verdict:
+        """Judge in a thread what may be slow: long answers, interactive episodes, own budgets, planted faults."""
         short = len(submission.answer or "") < _LONG_ANSWER
-        if short and submission.record is None and budget_of(truth.sub_task) is None:
+        fast = budget_of(truth.sub_task) is None and not arm_of(condition).fault
+        if short and submission.record is None and fast:
             # Programs submit equal answers under several conditions in succession.
             known = (submission.task_id, submission.answer, submission.ended)
             if known not in self._verdicts:
@@ -318,7 +322,7 @@ class Executor:
                     del self._verdicts[next(iter(self._verdicts))]
             return self._verdicts[known]
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._judge_thread, judge, submission, truth, full_input)
+        return await loop.run_in_executor(self._judge_thread, judge, submission, truth, full_input, condition)
 
     def _may_start(self, model_key: ModelKey) -> bool:
         return RUN not in self.stopped and self.labels[model_key] not in self.stopped

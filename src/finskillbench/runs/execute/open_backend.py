@@ -68,6 +68,7 @@ async def open_backend(
         ),
         mounts={name: each.digest for name, each in mounts.items()},
         skills={name: replace(each, folder=each.folder.resolve()) for name, each in skills.items()},
+        library=None if config.library is None else config.library.resolve(),
         max_tokens=config.options.max_tokens,
         max_concurrency=limits.max_concurrency,
         max_cost=limits.max_cost,

@@ -100,6 +100,7 @@ async def arun(
     *,
     agents: Sequence[Agent | Solve] = (),
     skills: Mapping[str, SkillFolder | Path | str] = MappingProxyType({}),
+    library: Path | None = None,
     limit: int | None = None,
     sample: int | None = None,
     limits: Mapping[str, int] = MappingProxyType({}),
@@ -133,6 +134,7 @@ async def arun(
     conditions : names of conditions.
     skills : skill folders by NAME; each adds the condition `skill:NAME`, see
         `finskillbench.harness.skills.user_skills`.
+    library : folder of public packages for the conditions `library:N`; None: all distractors are generated.
     agents : async functions of `(task, tools)`, or `Agent` objects: see `finskillbench.harness.agents`.
     subtasks : names; None: every subtask of the edition.
     limit, sample, tasks : see `finskillbench.runs.plan.items.choose_episodes`.
@@ -169,6 +171,7 @@ async def arun(
         models=[_configured(each) for each in (*wanted, *map(as_agent, agents))],
         conditions=conditions,
         skills=skills,
+        library=library,
         episodes=EpisodeSelection(
             subtasks=subtasks, limit=limit, sample=sample, tasks=tasks, limits=limits, epochs=epochs, shard=shard
         ),
@@ -205,11 +208,12 @@ async def aexecute(
         harness.check(arm_of(condition))
     subtasks = None if chosen.subtasks is None else tuple(subtask_named(name).name for name in chosen.subtasks)
     plan = chosen.plan(playable(edition, subtasks), list(models), conditions)
-    mounts = mount_all(conditions, user_skills)
+    mounts = mount_all(conditions, user_skills, config.library)
     proof = prove_arms(mounts, sorted({episode.skill for episode in plan.episodes}))
     interpreters = {name: str(each.python) for name, each in user_skills.items()}
     async with open_backend(Participants(edition, models, mounts), config, sleep) as (opened, guards):
-        record = make_record(edition, plan, proof, guards, interpreters)
+        library = None if config.library is None else config.library.resolve().name
+        record = make_record(edition, plan, proof, guards, interpreters, library)
         merge_record(out, record)  # before the lock, which would write into a foreign folder
         make_folder(out)
         with exclusive(out):

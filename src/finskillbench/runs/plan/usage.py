@@ -265,6 +265,7 @@ def estimate(
     prices: PriceTable,
     like: EarlierRun | None = None,
     user_skills: Mapping[str, UserSkills] = NO_USER_SKILLS,
+    library: Path | None = None,
     allow_unconfined: bool = False,
 ) -> list[UsageEstimate]:
     """Estimate each model and condition of a plan, in its order.
@@ -273,7 +274,7 @@ def estimate(
     ----------
     left : items to run; None: all.
     like : earlier run whose usage is extrapolated; None: published figures.
-    user_skills : skill packages of the user by condition.
+    user_skills : skill packages of the user by condition. library : folder of public packages of `library:N`.
 
     Raises
     ------
@@ -289,7 +290,7 @@ def estimate(
         )
     names = labels(model_key for model_key, _ in counts_by_model)
     check_guards(
-        mount_all({item.condition for item in wanted}, user_skills).values(), allow_unconfined=allow_unconfined
+        mount_all({item.condition for item in wanted}, user_skills, library).values(), allow_unconfined=allow_unconfined
     )
     return [
         UsageEstimate(

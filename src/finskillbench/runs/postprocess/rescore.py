@@ -152,7 +152,8 @@ def _rejudge(folder: Path, row: Row, edition: Edition, episode: Episode) -> Row:
     answer = trajectory.trace.answer
     if row.answer_digest != (None if answer is None else answer_digest(answer)):
         raise InputError(f"{path}: holds another answer than the one that was judged; restore it")
-    verdict = judge(trajectory.trace.submission, edition.truth(item.task_id), edition.full_input(episode))
+    task_input = edition.full_input(episode)
+    verdict = judge(trajectory.trace.submission, edition.truth(item.task_id), task_input, item.condition)
     if verdict.status is Status.ERROR:
         raise InputError(f"{path}: records an error, but its journal line has status {row.status}; restore one of them")
     return with_verdict(row, verdict, subtask_named(verdict.sub_task).verification.method)

@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 
 from finskillbench.domains.checks.agreement import leaf_by_leaf, leaves_of
+from finskillbench.domains.faults import DETAIL
 from finskillbench.edition import Edition, load_edition
 from finskillbench.edition.store import MANIFEST
 from finskillbench.episode import Submission
@@ -244,6 +245,9 @@ def _end(trace: Trace, row: Row | None, width: int, most: int | None) -> Iterato
     scores = [f"{name} {value:.4f}" for name, value in row.scores.items() if value is not None]
     yield Line(f"scores:    {', '.join(scores) or 'none'} (scorers {row.scorer_version})")
     details = orjson.loads(row.scoring_details)
+    if (fault := details.get(DETAIL)) is not None:
+        same = "leads to this answer" if fault["equal"] else "leads to another answer"
+        yield Line(f"fault:     the one in {fault['package']} {same}")
     if row.score_profile in details:
         yield Line(f"details of {row.score_profile}:")
         components = leaves_of(details[row.score_profile]).items()

@@ -157,7 +157,8 @@ class RunRecord:
     `asked` lists the requests, `places` the positions of their tasks in the edition, and `mounts` the proof of
     `finskillbench.harness.proof.prove_arms` by condition. From the latest call: folder of the edition, this user's
     `data validate` verdict on it or None, versions of this program and its libraries. From all calls: `sandbox`, the
-    guards of every script, and `interpreters` of user skills by condition.
+    guards of every script, `interpreters` of user skills by condition, and `library`, the name of the folder of public
+    packages of conditions `library:N`.
     """
 
     edition_digest: str
@@ -171,6 +172,7 @@ class RunRecord:
     versions: Mapping[str, str] = field(default_factory=_versions)
     sandbox: Mapping[str, bool] = field(default_factory=dict[str, bool])
     interpreters: Mapping[str, str] = field(default_factory=dict[str, str])
+    library: str | None = None
 
     def items(self) -> tuple[Item, ...]:
         """Return all requested items, in the order of a plan."""
@@ -192,6 +194,7 @@ def make_record(
     mounts: Mapping[str, Any],
     sandbox: Mapping[str, bool],
     interpreters: Mapping[str, str],
+    library: str | None = None,
 ) -> RunRecord:
     """Return the record of a folder with only this plan."""
     wanted = {episode.task_id for episode in plan.episodes}
@@ -205,6 +208,7 @@ def make_record(
         places=places,
         sandbox=sandbox,
         interpreters=interpreters,
+        library=library,
     )
 
 
@@ -251,6 +255,7 @@ def combine_records(old: RunRecord, new: RunRecord) -> RunRecord:
         places=dict(sorted(places.items(), key=lambda pair: pair[1])),
         sandbox={**old.sandbox, **{name: held and old.sandbox.get(name, True) for name, held in new.sandbox.items()}},
         interpreters={**old.interpreters, **new.interpreters},
+        library=new.library or old.library,
     )
     check_names(record.items())
     return record

@@ -43,7 +43,11 @@ class RowColumn(NamedTuple):
 _TIMES = "the three durations add up to ended - started"
 COLUMNS: Mapping[str, RowColumn] = {
     "model": RowColumn("", "name of the model, program or agent"),
-    "harness": RowColumn("", "the loop that ran the episode: finskillbench (built in), hermes, python, mcp, handout"),
+    "harness": RowColumn(
+        "",
+        "the loop that ran the episode: finskillbench (built in), hermes, python, mcp, a program of drive --harness, "
+        "handout, human",
+    ),
     "provider": RowColumn("", "provider that served the model; null for programs and agents"),
     "arguments": RowColumn(
         "JSON", "arguments that identify a configuration of the model, such as seed, max_tokens and harness"
@@ -96,7 +100,9 @@ COLUMNS: Mapping[str, RowColumn] = {
     "started": RowColumn("UTC", "start of the episode; null where no clock was read"),
     "ended": RowColumn("UTC", "end of the episode"),
     "latency_seconds": RowColumn("seconds", f"answered model calls and tools; for an agent its whole time; {_TIMES}"),
-    "queue_seconds": RowColumn("seconds", "waiting for a slot under a rate limit, for the budget or for this process"),
+    "queue_seconds": RowColumn(
+        "seconds", "waiting for a slot under a rate limit, for the budget or for this process; pauses of a person"
+    ),
     "retry_seconds": RowColumn("seconds", "failed calls, and the waits before they were repeated"),
     "edition": RowColumn("SHA-256", "digest of the edition"),
     "mount": RowColumn("SHA-256", "digest of the condition with its mounted packages"),

@@ -18,9 +18,9 @@ from finskillbench.episode import JsonObject, Profile, Status, Truth
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Arm, arm_of
 from finskillbench.harness.programs.program import appended_of, printed_fields, prompt_of
-from finskillbench.harness.programs.reference import Recipe, find_recipe
 from finskillbench.harness.prompts.compose import INPUT_SECTION, SCHEMA_SECTION
 from finskillbench.harness.skills.loader import SkillPackage, curated
+from finskillbench.harness.skills.recipes import Recipe, find_recipe
 from finskillbench.harness.trace import ToolRecord, Trace
 from finskillbench.runs.store.journal import Trajectory
 from finskillbench.runs.verdicts import judged_answer

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from finskillbench.episode import JsonObject
 from finskillbench.harness.conditions import Activation
-from finskillbench.harness.programs.reference import Recipe, find_recipe
+from finskillbench.harness.skills.recipes import Recipe, find_recipe
 from finskillbench.runs.postprocess.failures.attempt import FinishedAttempt
 from finskillbench.runs.postprocess.failures.counts import FailureCause
 from finskillbench.runs.postprocess.failures.rules.matching import DetectedCause, FailureRule, retyped, several, shown
