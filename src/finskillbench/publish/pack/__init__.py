@@ -35,6 +35,7 @@ from finskillbench.publish.pack.outcomes import (
     stability_chapter,
 )
 from finskillbench.publish.pack.subject import REVIEWED, extent_of, lineage_chapter, reference_of, scope_chapter
+from finskillbench.publish.pack.validity import validity_tables
 from finskillbench.reports.compare.gates import Threshold, ThresholdResult, check_thresholds
 from finskillbench.reports.page.lineage import editions_of, lineage_of
 from finskillbench.reports.page.view import view_of
@@ -60,12 +61,14 @@ _STANDING = (
 )
 
 
-def limits_chapter() -> Chapter:
-    """Return the limitations of every run of this benchmark."""
+def limits_chapter(results: Results) -> Chapter:
+    """Return the limitations of every run of this benchmark, with the tables on validity for the appendix."""
     paragraphs = (
-        "The cover states the warnings on this evidence. The following apply to every run of this benchmark.",
+        "The cover states the warnings on this evidence. The following apply to every run of this benchmark. The "
+        "appendix lists the work behind subtasks, what is not covered, saturation, and demands of the "
+        "literature with the evidence for each.",
     )
-    return Chapter("limits", "Limitations", paragraphs, _STANDING)
+    return Chapter("limits", "Limitations", paragraphs, _STANDING, appendix=validity_tables(results))
 
 
 def warnings_of(
@@ -213,7 +216,7 @@ def _render(results: Results, rows: pl.DataFrame, runs: Sequence[RunRows], today
         stability_chapter(results),
         failures_chapter(results, runs, rows),
         sensitivity_chapter(rows, results),
-        limits_chapter(),
+        limits_chapter(results),
     )
     style = (_TEMPLATES / "pack.css").read_text(encoding="utf-8")
     reference = reference_of(rows)
