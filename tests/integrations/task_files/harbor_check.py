@@ -1,6 +1,7 @@
 """Read exported tasks with Harbor's own classes; runs in Harbor's environment and prints what it found as JSON."""
 
 # pyright: basic, reportMissingImports=false
+import asyncio
 import json
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from harbor.models.dataset.manifest import DatasetManifest
 from harbor.models.task.task import Task
 from harbor.models.task.verifier_mode import resolve_verifier_environment_definition
 from harbor.publisher.packager import Packager
+from harbor.registry.client.json import JsonRegistryClient
 
 export = Path(sys.argv[1])
 manifest = DatasetManifest.from_toml_file(export / "dataset.toml")
@@ -27,4 +29,6 @@ for ref in manifest.tasks:
         "agent": task.config.agent.network_mode.value,
     }
 files = {ref.path: f"sha256:{Packager.compute_file_hash(export / ref.path)}" == ref.digest for ref in manifest.files}
-print(json.dumps({"tasks": found, "files": files}))
+listed = asyncio.run(JsonRegistryClient(path=export / "registry.json").get_dataset_metadata("finskillbench"))
+registry = [listed.version, {task.get_name(): (export / task.path / "task.toml").is_file() for task in listed.task_ids}]
+print(json.dumps({"tasks": found, "files": files, "registry": registry}))

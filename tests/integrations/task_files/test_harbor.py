@@ -104,7 +104,7 @@ def test_rewards_are_scores(
     assert found.items() >= {name: part for name, part in parts.items() if isinstance(part, float)}.items()
 
 
-def test_harbor_accepts_every_task(tasks: dict[Path, str]) -> None:
+def test_harbor_accepts_every_task(synthetic_edition: Edition, tasks: dict[Path, str]) -> None:
     if not HARBOR.exists():
         pytest.skip("needs Harbor 0.26 in .venv-harbor")
     export = next(iter(tasks)).parent
@@ -114,6 +114,7 @@ def test_harbor_accepts_every_task(tasks: dict[Path, str]) -> None:
     found = orjson.loads(done.stdout)
     assert found["files"] == {"metric.py": True}
     assert found["tasks"].keys() == {task.name for task in tasks}
+    assert found["registry"] == [f"0.1.0+{synthetic_edition.digest[:12]}", dict.fromkeys(found["tasks"], True)]
     for name, task in found["tasks"].items():
         assert (task["name"], task["findings"], task["digest"]) == (f"finskillbench/{name}", [], True)
         assert (task["agent"], task["verifier"]) == ("no-network", ["tests", True, "no-network"])

@@ -1,4 +1,4 @@
-"""Export episodes as folders for agents that read and write files, and import their answers."""
+"""Export episodes as folders for agents, or as pages for people, and import their answers."""
 
 from enum import StrEnum
 
@@ -9,7 +9,8 @@ IMAGE = "python:3.13.1-slim-bookworm"
 
 
 class Layout(StrEnum):
-    """Layout of a task folder: plain, or a task of Harbor."""
+    """Layout of an export: plain folders, tasks of Harbor, or pages for people."""
 
     FOLDERS = "folders"
     HARBOR = "harbor"
+    HUMAN = "human"

@@ -1,4 +1,4 @@
-"""Import answers from exported task folders, as rows of a run."""
+"""Import answers to exported tasks, of agents or people, as rows of a run."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from finskillbench.harness.model import Usage
 from finskillbench.harness.models import canonical
 from finskillbench.harness.trace import Trace
 from finskillbench.integrations.task_files import ANSWER
+from finskillbench.integrations.task_files.human import HumanAnswer, read_pages
 from finskillbench.integrations.task_files.verify import read_plain, text_of
 from finskillbench.integrations.task_files.write import FORMAT, RECORD, ExportRecord
 from finskillbench.runs.plan.items import Item
@@ -38,8 +39,8 @@ def read_folders(folder: Path, names: Iterable[str]) -> dict[str, str | None]:
     return found
 
 
-HARNESS = "handout"
-"""Harness name of rows from task folders."""
+HARNESS, HUMAN_HARNESS = "handout", "human"
+"""Harness names of rows from task folders, and from pages for people."""
 _MOST_RECORD_BYTES = 1 << 26
 
 
@@ -84,35 +85,53 @@ def import_answers(
     Parameters
     ----------
     edition : the exported edition, with its truth.
-    folder : the export, with an `answer.json` in the folders of answered episodes.
-    model : model name in rows; None takes the name of the folder.
+    folder : the export, with an `answer.json` in the folders of answered episodes, or with the files that pages saved.
+    model : model name in rows; None takes the name of the folder. Rows of a participant have `human/PARTICIPANT`.
     progress : called with the number of judged answers and their total.
 
     Raises
     ------
-    InputError : the export is damaged, or an answer cannot be read.
+    InputError : the export is damaged, an answer cannot be read, or pages were exported and a model is named.
     EditionError : the edition has no truth.
     """
     record = _read_record(folder, edition)
-    answered = read_folders(folder, record.tasks)
+    if record.participants and model is not None:
+        raise InputError(f"{folder}: rows of people are named after the participants; leave out --model")
     episodes = {episode.task_id: episode for episode in edition.episodes()}
     condition = parse_condition(record.condition)
-    for done, (name, text) in enumerate(answered.items(), 1):
-        episode = episodes[record.tasks[name]]
-        key = canonical({"harness": HARNESS})
-        item = Item(model or folder.absolute().name, key, condition, episode.task_id, 0)
-        trace = _trace(item, text, record.mounts[episode.skill])
-        verdict = judge(trace.submission, edition.truth(episode.task_id), edition.full_input(episode))
+    answers = list(_human_answers(folder, record) if record.participants else _folder_answers(folder, record, model))
+    for done, (name, harness, task_id, answer) in enumerate(answers, 1):
+        episode = episodes[task_id]
+        item = Item(name, canonical({"harness": harness}), condition, task_id, 0)
+        trace = _trace(item, harness, answer, record.mounts[episode.skill])
+        verdict = judge(trace.submission, edition.truth(task_id), edition.full_input(episode))
         method = subtask_named(verdict.sub_task).verification.method
         yield make_row(item, episode, trace, verdict, method=method, edition_digest=edition.digest)
-        progress(done, len(answered))
+        progress(done, len(answers))
 
 
-def _trace(item: Item, text: str | None, mount: str) -> Trace:
+_Answered = tuple[str, str, str, HumanAnswer | str | None]
+"""Model, harness, task id and answer."""
+
+
+def _folder_answers(folder: Path, record: ExportRecord, model: str | None) -> Iterator[_Answered]:
+    for name, text in read_folders(folder, record.tasks).items():
+        yield model or folder.absolute().name, HARNESS, record.tasks[name], text
+
+
+def _human_answers(folder: Path, record: ExportRecord) -> Iterator[_Answered]:
+    for participant, saved in read_pages(folder, record).items():
+        for name, task_id in record.tasks.items():
+            yield f"human/{participant}", HUMAN_HARNESS, task_id, saved.get(name)
+
+
+def _trace(item: Item, harness: str, answer: HumanAnswer | str | None, mount: str) -> Trace:
+    timed = answer if isinstance(answer, HumanAnswer) else None
+    text = answer.answer if isinstance(answer, HumanAnswer) else answer
     return Trace(
         task_id=item.task_id,
         model=item.model,
-        harness=HARNESS,
+        harness=harness,
         provider=None,
         condition=item.condition,
         ended="no_answer" if text is None else "submitted",
@@ -127,9 +146,9 @@ def _trace(item: Item, text: str | None, mount: str) -> Trace:
         turns=0,
         retries=0,
         usage=Usage(),
-        started=None,
-        latency_seconds=0.0,
-        queue_seconds=0.0,
+        started=timed and timed.started,
+        latency_seconds=timed.seconds if timed else 0.0,
+        queue_seconds=timed.paused if timed else 0.0,
         retry_seconds=0.0,
         skills_loaded=(),
         scripts_run=(),

@@ -9,6 +9,7 @@ import typer
 from typer import Argument, Option
 
 from finskillbench.cli.display import console
+from finskillbench.cli.display.console import LARGEST
 from finskillbench.cli.options.kinds import Limit, Sample, Subtasks, Suite, part_of
 from finskillbench.integrations.task_files import ANSWER, IMAGE, Layout
 
@@ -26,7 +27,8 @@ Examples:
   finskillbench export-tasks editions/seven out/skills --limit 5 --condition curated
   finskillbench score editions/seven out/plain --model mine --out rows.parquet
   finskillbench export-tasks editions/seven out/own --limit 5 --skills mine=my-skills
-  finskillbench export-tasks editions/seven out/tasks --limit 5 --format harbor"""
+  finskillbench export-tasks editions/seven out/tasks --limit 5 --format harbor
+  finskillbench export-tasks editions/seven out/people --sample 24 --format human --participant P01 --participant P02"""
 
 
 # Longer than a screen: each option is a parameter with its help text.
@@ -50,7 +52,7 @@ def export_tasks_command(
     limit: Limit = None,
     sample: Sample = None,
     layout: Annotated[
-        Layout, Option("--format", help="Plain folders, or tasks for `harbor run -p OUT`.")
+        Layout, Option("--format", help="Plain folders, tasks for `harbor run -p OUT`, or a page for each person.")
     ] = Layout.FOLDERS,
     image: Annotated[
         str | None,
@@ -63,16 +65,24 @@ def export_tasks_command(
             help="Wheel to install in Harbor tasks, repeatable. Default: the release of this version, by name.",
         ),
     ] = None,
+    participant: Annotated[
+        list[str] | None, Option(metavar="ID", help="Identifier of a person, such as P01; repeatable, for human.")
+    ] = None,
+    minutes: Annotated[
+        int | None, Option(min=1, max=LARGEST, help="Time limit of an episode, for human. Default: none.")
+    ] = None,
 ) -> None:
     """Write one folder per episode: prompt, schema, data as of its date, skills.
 
     An agent writes `answer.json` into each folder. `finskillbench score EDITION OUT` judges the answers. Harbor tasks
-    hold their truth for a verifier of Harbor, which scores. Interactive subtasks are left out.
+    hold their truth for a verifier of Harbor, which scores. Interactive subtasks are left out. With `--format human`,
+    each participant gets one HTML file, which works without a network and saves answers and times.
     """
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
     from finskillbench.harness.skills.user_skills import USER_SKILLS_PREFIX, parse_skills
     from finskillbench.integrations.task_files.harbor import HarborImages
+    from finskillbench.integrations.task_files.human import export_pages
     from finskillbench.integrations.task_files.write import check_task_export, export_tasks, interactive_subtasks
     from finskillbench.runs.config import EpisodeSelection
 
@@ -84,23 +94,34 @@ def export_tasks_command(
     harbor = HarborImages(image or IMAGE, tuple(wheel or ())) if layout is Layout.HARBOR else None
     if harbor is None and (image or wheel):
         raise InputError("--image and --wheel are for Harbor tasks; add --format harbor")
+    if layout is not Layout.HUMAN and (participant or minutes):
+        raise InputError("--participant and --minutes are for pages; add --format human")
+    if layout is Layout.HUMAN and arm != "no_skill":
+        raise InputError("--condition and --skills: a page for people has no skills; leave them out")
+    chosen = EpisodeSelection(subtasks=subtask or None, limit=limit, sample=sample)
     with console.Progress() as progress:
         progress("reading the edition")
         loaded = part_of(load_edition(edition), suite, named=bool(subtask))
-        record = export_tasks(
-            loaded,
-            out,
-            arm,
-            chosen=EpisodeSelection(subtasks=subtask or None, limit=limit, sample=sample),
-            skills=user_skills,
-            harbor=harbor,
-            progress=lambda done, total: progress("writing episodes", done, total),
-        )
+        if layout is Layout.HUMAN:
+            record = export_pages(loaded, out, participant or [], chosen, minutes)
+        else:
+            record = export_tasks(
+                loaded,
+                out,
+                arm,
+                chosen=chosen,
+                skills=user_skills,
+                harbor=harbor,
+                progress=lambda done, total: progress("writing episodes", done, total),
+            )
     left_out = {} if subtask else {name: loaded.counts[name] for name in interactive_subtasks(loaded)}
     for name, count in left_out.items():
         typer.echo(f"Left out: {count} episodes of {name}, which is interactive")
-    typer.echo(f"{len(record.tasks)} episodes under {arm}: {out}/*/{'prompt.md' if harbor is None else 'task.toml'}")
-    if harbor is None:
+    files = {Layout.FOLDERS: "*/prompt.md", Layout.HARBOR: "*/task.toml", Layout.HUMAN: "*.html"}[layout]
+    typer.echo(f"{len(record.tasks)} episodes under {arm}: {out}/{files}")
+    if layout is Layout.HUMAN:
+        typer.echo(f"Saved answers go to {out}/ID.json; then: finskillbench score {edition} {out} --out ROWS")
+    elif harbor is None:
         score_command = f"finskillbench score {edition} {out} --model NAME --out ROWS"
         typer.echo(f"Answers go to {out}/*/{ANSWER}; then: {score_command}")
     else:
@@ -137,7 +158,7 @@ def score_submissions(
 
     Each line of the result holds task_id, sub_task, status, valid_json, scores by profile and details. An episode
     without a submission scores 0 if any episode of its subtask was answered. For exported tasks every episode counts;
-    the result is the rows of a run, and their table is printed.
+    the result is the rows of a run, and their table is printed. For pages, the agreement of participants follows.
     """
     from finskillbench.edition import load_edition
     from finskillbench.errors import InputError
@@ -192,6 +213,8 @@ def _score_export(imported: Iterator[Row], out: Path) -> list[str]:
 
     from finskillbench.edition.store import refuse_inside_edition
     from finskillbench.errors import InputError
+    from finskillbench.integrations.task_files.agreement import agreement
+    from finskillbench.integrations.task_files.answers import HUMAN_HARNESS
     from finskillbench.reports.report import report
     from finskillbench.runs.store.rows import to_frame, write_rows
 
@@ -200,10 +223,17 @@ def _score_export(imported: Iterator[Row], out: Path) -> list[str]:
     refuse_inside_edition(out)
     rows = list(imported)
     frame = to_frame(rows)
+    agreed = agreement(frame.filter(frame["harness"] == HUMAN_HARNESS))
     write_rows(out, frame)
     missing = sum(row.answer_digest is None for row in rows)
     counted = _counted(Counter(row.status.value for row in rows))
-    return [str(report(frame)), f"{len(rows)} episodes: {counted}" + (f" ({missing} unanswered: 0)" if missing else "")]
+    lines = [
+        str(report(frame)),
+        f"{len(rows)} episodes: {counted}" + (f" ({missing} unanswered: 0)" if missing else ""),
+    ]
+    if agreed is not None:
+        lines.append(agreed)
+    return lines
 
 
 def _counted(statuses: Counter[str]) -> str:

@@ -209,7 +209,10 @@ def _toml(values: Mapping[str, str | list[str]]) -> str:
 
 
 def write_dataset(folder: Path, edition: Edition, prompts: Mapping[str, str], episodes: Sequence[Episode]) -> None:
-    """Write `dataset.toml`, its `metric.py`, and `evals.json` for evaluators of skills; `prompts` is by task folder."""
+    """Write `dataset.toml`, its `metric.py`, an entry of a registry, and `evals.json` for evaluators of skills.
+
+    `prompts` is by task folder. Paths in `registry.json` are relative to the folder, at the root of a repository.
+    """
     metric = Path(shutil.copy(Path(__file__).with_name("metric.py"), folder))
     dataset = {"name": f"{_NAME}/edition-{edition.digest[:12]}", "version": version(_NAME), "description": CANARY}
     parts = [f"[dataset]\n{_toml(dataset)}\nauthors = {_AUTHORS}\n"]
@@ -219,6 +222,13 @@ def write_dataset(folder: Path, edition: Edition, prompts: Mapping[str, str], ep
     ]
     parts.append(f"[[files]]\n{_toml({'path': metric.name, 'digest': f'sha256:{digest_file(metric)}'})}\n")
     (folder / "dataset.toml").write_text("\n".join(parts), encoding="utf-8")
+    entry = {
+        **dataset,
+        "name": _NAME,
+        "version": f"{version(_NAME)}+{edition.digest[:12]}",
+        "tasks": [{"name": name, "path": name} for name in prompts],
+    }
+    (folder / "registry.json").write_text(json.dumps([entry], indent=2) + "\n", encoding="utf-8")
     skills = [next(iter(package_names(episode.skill)), episode.skill) for episode in episodes]
     cases = [
         {"id": name, "prompt": prompt, "expected_skill": skill, "expected_output": _EXPECTED, "assertions": [_EXPECTED]}

@@ -65,13 +65,17 @@ its guidance; `python skills/<name>/scripts/<script>.py --input FILE` runs a scr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportRecord:
-    """Record of an export: `edition` and `mounts` (by domain) are digests, `tasks` maps folders to task ids."""
+    """Record of an export: `edition` and `mounts` (by domain) are digests, `tasks` maps folders to task ids.
+
+    An export of pages has `participants`, and `tasks` maps the numbers on a page.
+    """
 
     format: int = FORMAT
     edition: str
     condition: str
     mounts: Mapping[str, str]
     tasks: dict[str, str] = field(default_factory=dict[str, str])
+    participants: tuple[str, ...] = ()
 
 
 def export_tasks(
@@ -105,9 +109,8 @@ def export_tasks(
     EditionError : the panels cannot be read, or Harbor tasks lack their truth.
     """
     mounted = check_task_export(condition, skills)
-    episodes = choose_episodes(edition.episodes(_foldable(edition, chosen.subtasks)), chosen.limit, chosen.sample)
+    episodes, offered = exportable_episodes(edition, chosen, mounted)
     tasks = _folders(episodes)
-    offered = {domain: mounted.for_domain(domain) for domain in sorted({episode.skill for episode in episodes})}
     mounts = {domain: each.digest for domain, each in offered.items()}
     record = ExportRecord(edition=edition.digest, condition=condition, mounts=mounts, tasks=tasks)
     with new_folder(out) as folder:
@@ -128,6 +131,14 @@ def export_tasks(
             write_dataset(folder, edition, prompts, episodes)
         shutil.rmtree(shared, ignore_errors=True)
     return record
+
+
+def exportable_episodes(
+    edition: Edition, chosen: EpisodeSelection, mounted: Mount
+) -> tuple[tuple[Episode, ...], dict[str, Mount]]:
+    """Return the chosen episodes, and the mount of each of their domains; raises as `export_tasks`."""
+    episodes = choose_episodes(edition.episodes(_foldable(edition, chosen.subtasks)), chosen.limit, chosen.sample)
+    return episodes, {domain: mounted.for_domain(domain) for domain in sorted({episode.skill for episode in episodes})}
 
 
 def _foldable(edition: Edition, subtasks: Sequence[str] | None) -> tuple[str, ...]:
@@ -177,11 +188,11 @@ def _write(
 ) -> str:
     """Write one folder; return the instruction."""
     place = folder if harbor is None else folder / MATERIAL
-    answer = _answer(episode)
+    answer = answer_type(episode)
     (place / _DATA).mkdir(parents=True)
     if answer is not None:
         (place / "schema.json").write_bytes(orjson.dumps(answer.model_json_schema(), option=orjson.OPT_INDENT_2))
-    for name, value in _readable(edition, episode).items():
+    for name, value in readable_input(edition, episode).items():
         if isinstance(value, EpisodeTable):
             (place / _DATA / f"{file_name(name)}.csv").write_bytes(csv_text(value.frame).encode())
         else:
@@ -208,7 +219,7 @@ def _write(
     return instruction
 
 
-def _readable(edition: Edition, episode: Episode) -> dict[str, Any]:
+def readable_input(edition: Edition, episode: Episode) -> dict[str, Any]:
     """Return all fields of an input at full precision, facts as filed."""
     filings = edition.filings
     return {
@@ -217,7 +228,8 @@ def _readable(edition: Edition, episode: Episode) -> dict[str, Any]:
     }
 
 
-def _answer(episode: Episode) -> type[Answer] | None:
+def answer_type(episode: Episode) -> type[Answer] | None:
+    """Return the answer type of an episode; None for an imported one of an unknown subtask."""
     try:
         return subtask_named(episode.sub_task).answer
     except InputError:
