@@ -30,7 +30,8 @@ from finskillbench.publish.bundle import (
     signer_of,
 )
 from finskillbench.publish.bundle.read import read_bundle
-from finskillbench.publish.bundle.write import cleaner, submit_run
+from finskillbench.publish.bundle.write import submit_run
+from finskillbench.redaction import cleaner
 
 SECRETS = {
     "of this process": "qX7-very-secret-value-91",

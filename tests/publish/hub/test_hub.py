@@ -7,6 +7,7 @@ import io
 import json
 import re
 import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -90,6 +91,51 @@ def test_the_example_of_the_card_runs(hub: Path, monkeypatch: pytest.MonkeyPatch
     with contextlib.redirect_stdout(printed):
         exec(code, {})
     assert printed.getvalue().splitlines()[1] == "['expected_returns', 'covariance']"
+
+
+NEURIPS = ("dataLimitations", "dataBiases", "personalSensitiveInformation", "dataUseCases", "dataSocialImpact")
+"""Fields of responsible use that NeurIPS 2026 requires, with `hasSyntheticData` and two of PROV."""
+LOAD = """
+import sys
+from datasets import get_dataset_config_names, load_dataset
+from huggingface_hub import DatasetCard
+names = get_dataset_config_names(sys.argv[1])
+DatasetCard.load(f"{sys.argv[1]}/README.md")
+print(*[f"{name}={load_dataset(sys.argv[1], name, split='test').num_rows}" for name in names])
+"""
+
+
+def test_the_hub_registers_a_leaderboard_for_each_configuration(marked: Edition, hub: Path) -> None:
+    found = yaml.safe_load((hub / "eval.yaml").read_text())
+    assert found.keys() == {"name", "description", "evaluation_framework", "tasks"}
+    assert found["evaluation_framework"] == "harbor"
+    names = [each["config_name"] for each in front_matter(hub)["configs"]]
+    assert found["tasks"] == [{"id": name, "config": name, "split": "test"} for name in names]
+
+
+def test_hugging_face_loads_every_configuration(hub: Path, tmp_path: Path) -> None:
+    python = Path(__file__).parents[3] / ".venv-receivers" / "bin" / "python"
+    if not python.exists():
+        pytest.skip("needs make receivers")
+    places = {"HF_HOME": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)}
+    done = subprocess.run([python, "-c", LOAD, hub], capture_output=True, text=True, check=True, env=places)
+    assert done.stdout.split() == ["all=6", "unconstrained_optimization=3", "stress_testing=3"]
+
+
+def test_croissant_states_responsible_use(hub: Path) -> None:
+    subprocess.run(
+        [Path(sys.executable).with_name("mlcroissant"), "validate", "--jsonld", hub / "croissant.json"], check=True
+    )
+    metadata = mlcroissant.Dataset(str(hub / "croissant.json")).metadata
+    assert (str(metadata.ctx.conforms_to.value), metadata.data_use_cases is None) == (
+        "http://mlcommons.org/croissant/1.1",
+        False,
+    )
+    document = json.loads((hub / "croissant.json").read_bytes())
+    assert all(document[f"rai:{name}"] for name in NEURIPS)
+    assert document["rai:hasSyntheticData"] is True
+    assert document["prov:wasDerivedFrom"]
+    assert document["prov:wasGeneratedBy"]["name"].startswith("finskillbench data build, version ")
 
 
 def test_croissant_reads_the_records_back(marked: Edition, hub: Path, caplog: pytest.LogCaptureFixture) -> None:

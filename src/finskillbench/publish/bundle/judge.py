@@ -159,7 +159,7 @@ def _judged(bundle: Bundle, place: int, episodes: Mapping[str, Episode], edition
         submission = Submission(row.task_id, answer.answer, answer.ended, interactive_record(answer))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: {error} in its record; submit the run again") from None
-    verdict = judge(submission, edition.truth(row.task_id), edition.full_input(episode))
+    verdict = judge(submission, edition.truth(row.task_id), edition.full_input(episode), row.condition)
     again = with_verdict(row, verdict, subtask_named(verdict.sub_task).verification.method)
     _refuse_claims(where, row, again)
     return again

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
@@ -36,7 +35,7 @@ from finskillbench.publish.bundle import (
 )
 from finskillbench.publish.bundle.archive import LARGEST_TRAJECTORY, LIMITS, MOST_FILES, write_bundle
 from finskillbench.publish.bundle.judge import first_missing, headline_tasks
-from finskillbench.redaction import redactor_of_process, without_keys
+from finskillbench.redaction import cleaner
 from finskillbench.runs.plan.items import Item
 from finskillbench.runs.postprocess.rescore import read_run
 from finskillbench.runs.store.journal import read_history, read_trajectory
@@ -44,24 +43,6 @@ from finskillbench.runs.store.record import RunRecord
 from finskillbench.runs.store.rows import Row, answer_digest, table_bytes, to_frame, with_digest
 
 Clean = Callable[[str], str]
-
-
-def cleaner() -> Clean:
-    """Return a function that removes secrets of this process, texts like provider keys, and the home path.
-
-    Patterns are needed because another process than the one that knew the keys may submit a run.
-    """
-    redact = redactor_of_process()
-    home = str(Path.home())
-    home_pattern = re.compile(rf"{re.escape(home)}(?=/)") if len(home) > 1 else None
-
-    def clean(text: str) -> str:
-        text = without_keys(redact(text))
-        return home_pattern.sub("~", text) if home_pattern is not None else text
-
-    return clean
-
-
 Cutoff = Callable[[str], date | None]
 WITHHELD_COLUMNS: Mapping[str, Any] = {"scoring_details": "{}", "traps": (), "signed": None}
 """Columns of rows that reveal the truth, with their replacements."""

@@ -1,7 +1,8 @@
 """Export an edition as a data set for a hub: Parquet shards, a card, Croissant metadata.
 
 README.md            data set card: content, withheld parts, loading
-croissant.json       shards with digests, columns with types, as records
+croissant.json       shards with digests, columns with types, as records; statements on responsible use
+eval.yaml            registration as a benchmark of Hugging Face
 checksums.sha256     of all other files, for `sha256sum -c`
 CANARY.txt           the canary and its purpose
 data/<sub_task>/     episodes as shards, one configuration per subtask
@@ -17,13 +18,14 @@ from pathlib import Path
 from finskillbench.edition.load import Edition
 from finskillbench.edition.store import CANARY, CANARY_FILE, digest_files, new_folder
 from finskillbench.edition.withheld import CANARY_TEXT, export_public
-from finskillbench.publish.hub.metadata import card, croissant
+from finskillbench.publish.hub.metadata import benchmark, card, croissant
 from finskillbench.publish.hub.shards import HubShard, write_episode_shards, write_truth_shards
 
-__all__ = ["CARD", "CHECKSUMS", "CROISSANT", "PLAYED", "export_hub"]
+__all__ = ["BENCHMARK", "CARD", "CHECKSUMS", "CROISSANT", "PLAYED", "export_hub"]
 
 CARD = "README.md"
 CROISSANT = "croissant.json"
+BENCHMARK = "eval.yaml"
 CHECKSUMS = "checksums.sha256"
 PLAYED = "edition"
 """Folder of the public edition."""
@@ -62,6 +64,7 @@ def export_hub(edition: Edition, out: Path, *, today: date, truth: bool = False)
         (folder / CANARY_FILE).write_text(CANARY_TEXT)
         (folder / CROISSANT).write_bytes(croissant(edition, shards, labels, today=today))
         (folder / CARD).write_text(card(edition, shards, labels))
+        (folder / BENCHMARK).write_text(benchmark(shards))
         listed = "".join(f"{digest}  {name}\n" for name, digest in digest_files(folder).items())
         (folder / CHECKSUMS).write_text(listed)
     return (*shards, *labels)

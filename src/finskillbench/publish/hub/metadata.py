@@ -1,7 +1,8 @@
-"""Data set card (YAML and text) and Croissant metadata (MLCommons, version 1.0) of an exported edition.
+"""Data set card, `eval.yaml` and Croissant metadata (MLCommons, version 1.1 with RAI 1.0) of an exported edition.
 
 A configuration of one shard refers to that file, whose digest readers check; one of several, to a set of files.
-Source: https://docs.mlcommons.org/croissant/docs/croissant-spec.html
+Sources: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html,
+https://docs.mlcommons.org/croissant/docs/croissant-rai-spec.html, https://huggingface.co/docs/hub/eval-results
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from importlib.metadata import version
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import orjson
+import yaml
 
 from finskillbench.edition.load import Edition
 from finskillbench.edition.store import CANARY
@@ -179,14 +182,32 @@ Answers are judged with the labels: by `finskillbench score` with the full editi
 """
 
 
-CONFORMS_TO = "http://mlcommons.org/croissant/1.0"
+def benchmark(shards: Sequence[HubShard]) -> str:
+    """Return `eval.yaml`, which registers the data set as a benchmark of Hugging Face: a leaderboard per configuration.
+
+    The framework is Harbor, whose rewards are our scores. The scorers that the Hub offers for Inspect compare texts.
+    """
+    names = ["all", *_configs(shards)]
+    fields = {
+        "name": "FinSkillBench",
+        "description": (
+            "Investment management by agents, with and without skills: mean certified score, from 0 to 1. Labels are "
+            "withheld; Harbor tasks with their verifiers are made by finskillbench export-tasks."
+        ),
+        "evaluation_framework": "harbor",
+        "tasks": [{"id": name, "config": name, "split": SPLIT} for name in names],
+    }
+    return yaml.safe_dump(fields, sort_keys=False, width=1000)
+
+
+CONFORMS_TO = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
 PARQUET = "application/x-parquet"
 LICENCE = "https://spdx.org/licenses/Apache-2.0.html"
 _DATA_TYPES = {"text": "sc:Text", "json": "sc:Text", "date": "sc:Date", "texts": "sc:Text"}
 _CROISSANT_PROPERTIES = """
-citeAs column equivalentProperty extract field fileObject fileProperty fileSet format includes isLiveDataset
-jsonPath key md5 parentField path recordSet references regex repeated replace samplingRate separator source
-subField transform
+arrayShape citeAs column containedIn equivalentProperty extract field fileObject fileProperty fileSet format includes
+isArray isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated replace samplingRate
+separator source subField transform
 """
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
@@ -196,11 +217,29 @@ _CONTEXT: dict[str, Any] = {
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
     "conformsTo": "dct:conformsTo",
+    "description": {"@container": "@language"},
     "examples": {"@id": "cr:examples", "@type": "@json"},
+    "name": {"@container": "@language"},
+    "prov": "http://www.w3.org/ns/prov#",
     "rai": "http://mlcommons.org/croissant/RAI/",
     "sc": "https://schema.org/",
     **{term: f"cr:{term}" for term in _CROISSANT_PROPERTIES.split()},
 }
+
+_RAI: dict[str, Any] = orjson.loads(Path(__file__).with_name("responsible_use.json").read_bytes())
+"""Statements on responsible use, which NeurIPS 2026 requires with `_origin`."""
+_SYNTHETIC_ORIGIN = "Nothing: companies, prices and filings are fictional and come from a seed."
+_OTHER_ORIGIN = "Raw files of other publishers; the manifest in edition/ names kind and digests."
+
+
+def _origin(edition: Edition) -> dict[str, Any]:
+    synthetic = edition.manifest["source"]["kind"] == "synthetic"
+    made_by = f"finskillbench data build, version {edition.manifest['versions']['finskillbench']}"
+    return {
+        "rai:hasSyntheticData": synthetic,
+        "prov:wasDerivedFrom": _SYNTHETIC_ORIGIN if synthetic else _OTHER_ORIGIN,
+        "prov:wasGeneratedBy": {"@type": "prov:Activity", "name": made_by},
+    }
 
 
 def croissant(edition: Edition, shards: Sequence[HubShard], labels: Sequence[HubShard], *, today: date) -> bytes:
@@ -229,6 +268,8 @@ def croissant(edition: Edition, shards: Sequence[HubShard], labels: Sequence[Hub
         "keywords": ["finance", "benchmark", "agents", "portfolio construction", "risk management", "filings"],
         "citeAs": "The FinSkillBench authors. FinSkillBench.",
         **({"license": LICENCE} if edition.manifest["source"]["kind"] == "synthetic" else {"license": "see README.md"}),
+        **_RAI,
+        **_origin(edition),
         "distribution": files,
         "recordSet": sets,
     }
