@@ -22,6 +22,7 @@ SHOWN = re.findall(_COMMAND, PAGE, re.MULTILINE)
 def test_the_page_shows_what_its_command_prints(
     command: str, text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.chdir(ROOT)
     assert main(command.split()) == 0
     printed = capsys.readouterr().out
