@@ -11,8 +11,8 @@ from tests.rows import synthetic_rows
 
 from finskillbench import cli
 from finskillbench.analysis.short_form import OVERALL, Accuracy, ShortForm
-from finskillbench.cli.postprocess.short_form import NAME
 from finskillbench.edition import load_edition
+from finskillbench.runs.store.rows import SHORT_FORM as NAME
 
 MODEL = """
 from finskillbench.harness.model import ToolCall, Turn
@@ -99,5 +99,9 @@ def test_runs_of_two_short_forms_are_not_reported_together(
     for folder in ("one", "two"):
         assert cli.main([*ARGUMENTS, "--edition", str(edition), "--out", folder]) == 0
     assert cli.main(["report", "one", "two", "--by", "model"]) == 0
+    assert cli.main(["merge", "same", "one", "two"]) == 0
+    assert (Path("same") / NAME).read_bytes() == Path(NAME).read_bytes()
     (Path("two") / NAME).write_bytes(msgspec.json.encode(msgspec.structs.replace(form, models=11)))
     assert "one and two: runs of different short forms" in refused(capsys, "report", "one", "two")
+    assert cli.main(["merge", "unlike", "one", "two"]) == 0
+    assert not (Path("unlike") / NAME).exists()

@@ -45,11 +45,11 @@ def run(options: RunCommandOptions) -> None:
 def execute_run(options: RunOptions, cluster: str | None = None) -> tuple[RunResult, Edition]:
     """Run what the options select, locally or on a cluster, and return the result with its edition."""
     from finskillbench.cli.display.progress import Display
-    from finskillbench.cli.postprocess.short_form import NAME
     from finskillbench.cluster.connection import require_cluster_extra
     from finskillbench.harness.models import ModelConfig, allowance_of
     from finskillbench.runs.config import RunConfig
     from finskillbench.runs.execute.run import execute, make_models
+    from finskillbench.runs.store.rows import SHORT_FORM
     from finskillbench.runs.store.version import write_atomic
 
     options.check_names()
@@ -77,5 +77,5 @@ def execute_run(options: RunOptions, cluster: str | None = None) -> tuple[RunRes
     with Display() as display:
         result = execute(edition, config, progress=display)
     if options.short is not None:
-        write_atomic(result.folder / NAME, options.short.read_bytes())
+        write_atomic(result.folder / SHORT_FORM, options.short.read_bytes())
     return result, edition

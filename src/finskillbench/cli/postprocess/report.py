@@ -15,7 +15,6 @@ from finskillbench.cli.data.arguments import PartOfEdition
 from finskillbench.cli.display import console
 from finskillbench.cli.display.console import PAGE
 from finskillbench.cli.postprocess.compare import print_gates
-from finskillbench.cli.postprocess.short_form import NAME
 
 if TYPE_CHECKING:
     import polars as pl
@@ -135,6 +134,7 @@ def report_command(
     from finskillbench.reports.tables.common import hosted_models, warnings
     from finskillbench.reports.tables.episodes.endings import failures_table
     from finskillbench.reports.tables.episodes.items import items_table
+    from finskillbench.runs.store.rows import SHORT_FORM
 
     registered = registered_extensions(REPORTS, (*Format, PAGE_FORMAT))
     if form not in {PAGE_FORMAT, *Format, *registered}:
@@ -177,7 +177,7 @@ def report_command(
                 _write_page(each, read, at, trajectory_count, evidence, causes, truth=truth)
                 for at, each in pages.items()
             ]
-    forms = {run.path: read_short_form(file) for run in read if (file := run.path / NAME).is_file()}
+    forms = {run.path: read_short_form(file) for run in read if (file := run.path / SHORT_FORM).is_file()}
     shortened = [f"{path}: a run of a short form, {len(each.weights)} episodes" for path, each in forms.items()]
     for line in [*_unfinished_notes(read), *_unsealed_notes(read), *shortened, *warnings(found.results)]:
         typer.echo(f"note: {line}", err=True)

@@ -15,13 +15,13 @@ EXAMPLE = """\b
 Examples:
   finskillbench short-form runs/* --out short_form.json
   finskillbench run --model openai/gpt-5 --short short_form.json"""
-NAME = "short_form.json"
-"""Name of the short form in a run folder."""
 
 
 def short_form(
     runs: Annotated[list[Path], Argument(metavar="RUN...", help="Complete runs of at least ten models.")],
-    out: Annotated[Path, Option(parser=console.out_path, metavar="FILE", help="File to write.")] = Path(NAME),
+    out: Annotated[Path, Option(parser=console.out_path, metavar="FILE", help="File to write.")] = Path(
+        "short_form.json"
+    ),
     episodes: Annotated[int, Option(min=1, max=120, help="Number of episodes.")] = 120,
     suite: PartOfEdition = None,
     exclude: Annotated[

@@ -32,7 +32,7 @@ from finskillbench.runs.store.record import (
     replay_events,
     write_record,
 )
-from finskillbench.runs.store.rows import ROWS, TIMINGS, Row, to_frame, write_rows
+from finskillbench.runs.store.rows import ROWS, SHORT_FORM, TIMINGS, Row, to_frame, write_rows
 from finskillbench.runs.store.version import make_folder, remedy
 
 DUPLICATE_RUN = "another run has it too"
@@ -57,6 +57,8 @@ class _Part:
 
 def merge_runs(out: Path, runs: Sequence[Path]) -> Merged:
     """Merge run folders into a new one, which can be resumed and extended like any other.
+
+    It is a run of a short form if all `runs` are of the same one.
 
     Parameters
     ----------
@@ -85,6 +87,9 @@ def merge_runs(out: Path, runs: Sequence[Path]) -> Merged:
             raise InputError(f"{out}: cannot be written ({error.strerror}); {remedy(error)}") from error
         rows = to_frame(owners[item].history.rows[item] for item in items)
         write_rows(staging / ROWS, rows)
+        forms = {file.read_bytes() if (file := folder / SHORT_FORM).is_file() else None for folder in runs}
+        if len(forms) == 1 and (form := forms.pop()):
+            (staging / SHORT_FORM).write_bytes(form)
     return Merged(out, rows, tuple(item for item in record.items() if item not in owners))
 
 

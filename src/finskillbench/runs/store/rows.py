@@ -118,6 +118,8 @@ COLUMNS: Mapping[str, RowColumn] = {
 
 
 ROWS = "rows.parquet"
+SHORT_FORM = "short_form.json"
+"""Copy of the short form of a run."""
 HEADLINE_ORDER = (Profile.CERTIFIED, Profile.STRICT, Profile.PAPER)
 """`score` uses the first of these profiles that the subtask defines; `score_profile` names it."""
 TIMINGS = ("started", "ended", "latency_seconds", "queue_seconds", "retry_seconds")
