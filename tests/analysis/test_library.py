@@ -11,6 +11,7 @@ from finskillbench.analysis.library import half_gone, library_sizes, precision_a
 from finskillbench.analysis.results import collect
 from finskillbench.reports import read
 from finskillbench.reports.report import report
+from finskillbench.reports.tables.episodes.library import _half
 
 OWN = {"portfolio_construction": "portfolio-construction", "risk_management": "risk-management"}
 
@@ -39,6 +40,12 @@ def test_half_of_the_gain_is_gone_at_a_point_of_the_logarithm(gains, expected) -
     assert found is None or log(gains[0][0]) <= log(found) <= log(gains[-1][0]) + 1e-12
 
 
+def test_the_report_states_why_there_is_no_half() -> None:
+    assert _half([(3, 0.0), (9, -0.1)]) == "no gain"
+    assert _half([(3, 0.5), (9, 0.4)]) == "not reached up to 9"
+    assert _half([]) is None
+
+
 def test_precision_is_over_loads_and_recall_over_what_is_needed() -> None:
     own = pl.col("domain").replace_strict(OWN, default="fundamental-analysis")
     risk = pl.col("domain") == "risk_management"
@@ -47,12 +54,14 @@ def test_precision_is_over_loads_and_recall_over_what_is_needed() -> None:
         skills_loaded=pl.when(risk)
         .then(pl.concat_list(own, pl.lit("cat"), pl.lit("dog")))
         .otherwise(pl.concat_list(own)),
-        scripts_run=pl.when(risk).then(pl.concat_list(own + "/scripts/a.py", own + "/scripts/b.py")).otherwise([]),
+        scripts_run=pl.when(risk)
+        .then(pl.concat_list(own + "/scripts/a.py", own + "/scripts/b.py", pl.lit("cat/scripts/c.py")))
+        .otherwise([]),
     )
     found = precision_and_recall(collect(rows)).row(0, named=True)
     share = collect(rows).rows.select((pl.col("domain") == "risk_management").mean()).item()
     assert found["loaded_precision"] == pytest.approx(1 / (1 + 2 * share))
-    assert (found["loaded_recall"], found["ran_precision"]) == (1.0, 1.0)
+    assert (found["loaded_recall"], found["ran_precision"]) == (1.0, 0.5)
     assert found["ran_recall"] == pytest.approx(share)
     assert found["loaded_precision_low"] < found["loaded_precision"] < found["loaded_precision_high"]
 

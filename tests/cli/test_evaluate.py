@@ -165,6 +165,7 @@ def test_a_sequential_run_stops_at_a_decision(skill: Path, edition: Path, tmp_pa
     [
         (None, None),
         ((-0.1, 0.3), None),
+        ((-0.1, 0.06), None),
         ((0.01, 0.3), "stopped: the interval of its domain excludes 0"),
         ((-0.3, -0.01), "stopped: the interval of its domain excludes 0"),
         ((-0.1, 0.04), "stopped: the interval of its domain excludes a gain of 0.05"),

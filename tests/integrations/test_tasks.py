@@ -25,7 +25,9 @@ from finskillbench.edition import Edition
 from finskillbench.errors import EditionError, InputError
 from finskillbench.harness.models import BASELINES
 from finskillbench.integrations import tasks as tasks_module
+from finskillbench.integrations.logs import export_run
 from finskillbench.integrations.tasks import EVERYTHING, TASKS, verdict
+from finskillbench.runs.execute.run import run
 from finskillbench.runs.plan.items import choose_episodes
 
 
@@ -146,6 +148,21 @@ def test_a_log_can_be_judged_again(small_edition: Edition, tmp_path: Path) -> No
             after.scores["verdict"].answer,
         )
         assert str(before.scores["verdict"].value) == str(after.scores["verdict"].value)
+
+
+def test_a_log_states_whether_a_planted_fault_was_followed_and_not_its_loss(
+    synthetic_edition: Edition, tmp_path: Path
+) -> None:
+    task = TASKS["rebalancing"](condition="faulty:sign", edition=str(synthetic_edition.path), limit=1)
+    (sample,) = _samples(_play(task, tmp_path, "finskillbench/baseline-reference"))
+    assert sample.scores is not None
+    stated = {"status": "scored", "fault": {"package": "portfolio-construction", "equal": True}}
+    assert sample.scores["verdict"].metadata == stated
+    run(synthetic_edition, ["baseline/reference"], ["faulty:sign"], ["rebalancing"], limit=1, out=tmp_path / "run")
+    (path,) = export_run(tmp_path / "run", tmp_path / "logs")
+    (exported,) = _samples(read_eval_log(str(path)))
+    assert exported.scores is not None
+    assert exported.scores["verdict"].metadata == stated
 
 
 def test_a_provider_that_refuses_is_an_error_of_the_sample(small_edition: Edition, tmp_path: Path) -> None:

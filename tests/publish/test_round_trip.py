@@ -11,11 +11,15 @@ import polars as pl
 import pytest
 from tests.publish.conftest import CONDITIONS, EPISODES, SUBTASKS, Bundled
 
+from finskillbench import run
 from finskillbench.analysis.results import collect
 from finskillbench.cli import main
 from finskillbench.edition import Edition
+from finskillbench.harness.programs.reference import Reference
+from finskillbench.publish.bundle import Submitter
 from finskillbench.publish.bundle.judge import headline_tasks
 from finskillbench.publish.bundle.read import read_bundle
+from finskillbench.publish.bundle.write import submit_run
 from finskillbench.publish.leaderboard import gather_bundles, write_site
 from finskillbench.publish.leaderboard.ranking import make_leaderboard
 from finskillbench.reports.read import join_runs, read_runs
@@ -76,6 +80,18 @@ def test_places_are_no_finer_than_the_episodes_can_tell(bundled: Bundled, small:
     assert pairs["lab/strong", "other/middle"][6] > 0.05 > pairs["lab/strong", "lab/weak"][6]
 
 
+def test_planted_faults_are_judged_again(synthetic_edition: Edition, tmp_path: Path) -> None:
+    class Follower(Reference):
+        name = "lab/follower"
+
+    run(synthetic_edition, [Follower()], ["faulty:sign"], ["rebalancing"], limit=2, out=tmp_path / "run")
+    submit_run(tmp_path / "run", synthetic_edition, tmp_path / "b", Submitter(name="Ann"), key=None, partial="a test")
+    found = tables(board_of(synthetic_edition, tmp_path / "b", unsigned=True))["faults"]
+    figures = ("condition", "episodes", "faulty")
+    (condition,), (episodes,), (share,) = (found.column(name) for name in figures)
+    assert (condition, episodes, share.value) == ("faulty:sign", 2, 1.0)
+
+
 def test_the_programs_stand_beside(bundled: Bundled, small: Edition) -> None:
     programs = bundled("baselines", "The house", None)
     found = tables(board_of(small, bundled("strong"), programs=programs))
@@ -88,10 +104,6 @@ def test_a_run_without_the_truth_is_judged_where_it_is(
     public: Edition, small: Edition, keys: dict[str, Path], tmp_path: Path, runs: dict[str, Path], bundled: Bundled
 ) -> None:
     from tests.publish.conftest import Player
-
-    from finskillbench import run
-    from finskillbench.publish.bundle import Submitter
-    from finskillbench.publish.bundle.write import submit_run
 
     result = run(public, [Player("lab/strong", 10)], CONDITIONS, out=tmp_path / "run")
     assert set(result.rows["status"]) == {"unjudged"}

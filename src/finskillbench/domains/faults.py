@@ -18,6 +18,7 @@ import msgspec
 from finskillbench.domains.checks.agreement import leaves_of
 from finskillbench.episode import JsonObject
 from finskillbench.errors import InputError
+from finskillbench.scoring.values import is_array, is_object
 
 ROUNDING = 2e-6
 """Largest difference of equal numbers, relative from 1 on: answers need six decimals."""
@@ -107,6 +108,13 @@ def differing(faulty: JsonObject, right: JsonObject) -> dict[str, object]:
     uneven = {_key(path) for path in apart if (path in one) != (path in other)}
     found = {path: value for path, value in one.items() if path in apart or _key(path) in uneven}
     return {**found, **dict.fromkeys(apart - one.keys())}
+
+
+def in_order(value: Any, like: Any) -> Any:
+    """Return a value with the keys of objects in the order of another: the first one names an entry of a list."""
+    if is_object(value) and is_object(like):
+        return {key: in_order(value[key], like.get(key)) for key in {**like, **value} if key in value}
+    return [in_order(each, like[0]) for each in value] if is_array(value) and is_array(like) and like else value
 
 
 def matches(answer: JsonObject, wanted: Mapping[str, object]) -> bool:

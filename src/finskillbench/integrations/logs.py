@@ -51,7 +51,7 @@ def make_sample(row: Row, trace: Trace) -> EvalSample:
     usage = to_usage(trace.usage)
     messages = to_chat(trace.messages)
     answers = [message for message in messages if isinstance(message, ChatMessageAssistant)]
-    score = to_score(row.status, row.scores, trace.answer)
+    score = to_score(row.status, row.scores, trace.answer, orjson.loads(row.scoring_details))
     return EvalSample(
         id=row.task_id,
         epoch=row.run_idx + 1,

@@ -23,10 +23,11 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from finskillbench.domains import domain_of, domains, subtask_named, subtasks
+from finskillbench.domains.faults import DETAIL
 from finskillbench.edition import Edition, load_edition
 from finskillbench.episode import PAPER_SUITE, Episode, JsonObject, Profile, Status, Submission, Verdict
 from finskillbench.errors import InputError, RunStoppedError
-from finskillbench.harness.conditions import Arm, Mount, arm_of, mount_all
+from finskillbench.harness.conditions import Arm, Condition, Mount, arm_of, mount_all
 from finskillbench.harness.episode_state import EpisodeSpec, Resources
 from finskillbench.harness.loop import run_episode
 from finskillbench.harness.prompts.compose import arm_prompt, task_prompt
@@ -47,16 +48,23 @@ NOT_JUDGED = math.nan
 """Inspect's marker for a value that its metrics omit."""
 
 
-def to_score(status: Status, scores: Mapping[Profile, float | None], answer: str | None) -> Score | None:
-    """Return the score of one sample; None for an error of the harness, which never counts as zero."""
+def to_score(
+    status: Status, scores: Mapping[Profile, float | None], answer: str | None, details: JsonObject
+) -> Score | None:
+    """Return the score of one sample; None for an error of the harness, which never counts as zero.
+
+    Of the details of a verdict it has only the package with a planted fault and whether the answer is the faulty one.
+    """
     if status is Status.ERROR:
         return None
     values = {profile.value: scores.get(profile) for profile in HEADLINE_ORDER}
+    effect = details.get(DETAIL)
+    fault = {} if effect is None else {DETAIL: {name: effect[name] for name in ("package", "equal")}}
     return Score(
         value={name: NOT_JUDGED if value is None else value for name, value in values.items()},
         answer=answer,
         explanation=status.value,
-        metadata={"status": status.value},
+        metadata={"status": status.value, **fault},
     )
 
 
@@ -120,10 +128,10 @@ class _Bench:
         """Return the task prompt under a condition."""
         return arm_prompt(self.base_prompt(episode), mounted, episode.skill)
 
-    def judge(self, submission: Submission) -> Verdict:
+    def judge(self, submission: Submission, condition: str) -> Verdict:
         """Judge a submission against the truth."""
         task_input: JsonObject = self.edition.full_input(self.episodes[submission.task_id])
-        return judge(submission, self.edition.truth(submission.task_id), task_input)
+        return judge(submission, self.edition.truth(submission.task_id), task_input, condition)
 
     def resources(self, mounted: Mount) -> Resources:
         """Return the resources of an episode; the script runner only where the condition allows scripts."""
@@ -233,7 +241,7 @@ def episode_loop(edition: str, condition: str) -> Solver:
 
 
 @scorer(name=SCORER, metrics={name: [mean(), stderr()] for name in PROFILES})
-def verdict(edition: str) -> Scorer:
+def verdict(edition: str, condition: str = Condition.NO_SKILL) -> Scorer:
     """Judge the answer of our loop from the store, or else the completion, against the edition."""
 
     async def score(state: TaskState, target: Target) -> Score | None:
@@ -242,8 +250,8 @@ def verdict(edition: str) -> Scorer:
             answer = state.output.completion.strip() or None
             ended = "no_answer" if answer is None else "submitted"
         submission = Submission(str(state.sample_id), answer, ended, state.store.get(RECORD))
-        judged = open_bench(edition).judge(submission)
-        return to_score(judged.status, judged.scores, submission.answer)
+        judged = open_bench(edition).judge(submission, condition)
+        return to_score(judged.status, judged.scores, submission.answer, judged.details)
 
     return score
 
@@ -278,7 +286,7 @@ def _build(name: str, condition: str, edition: str, limit: int | None) -> Task:
     return Task(
         dataset=MemoryDataset(samples, name=name, location=path),
         solver=episode_loop(path, condition),
-        scorer=verdict(path),
+        scorer=verdict(path, condition),
         config=CONFIG,
         continue_on_fail=True,
         metadata={

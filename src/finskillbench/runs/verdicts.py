@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from finskillbench.domains import Subtask, by_method, subtask_named
-from finskillbench.domains.faults import DETAIL, LEAST_LOSS, differing, matches
+from finskillbench.domains.faults import DETAIL, LEAST_LOSS, differing, in_order, matches
 from finskillbench.domains.interactive import RECORD
 from finskillbench.edition.checks.labels import defects
 from finskillbench.episode import LEAST_REWARD, JsonObject, Profile, Reward, Score, Status, Submission, Truth, Verdict
@@ -136,7 +136,7 @@ def _fault(submission: Submission, truth: Truth, task_input: JsonObject, kind: s
         answer = {}
     priced = domain.losses.get(truth.sub_task)
     loss = priced.of(task_input, answer, right) if priced is not None and answer else None
-    equal = matches(answer, differing(followed, right))
+    equal = matches(in_order(answer, followed), differing(followed, right))
     return {"package": fault.package, "equal": equal, "loss": loss, "unit": None if priced is None else priced.unit}
 
 

@@ -1,5 +1,6 @@
 """Planted faults: they fit the packages, agents see nothing else of them, and two programs have known outcomes."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,17 +10,19 @@ import pytest
 from finskillbench import run
 from finskillbench.analysis.faults import Outcome, concerned, fault_outcomes
 from finskillbench.analysis.results import collect
-from finskillbench.domains.faults import Edit, FaultKind, differing, matches
+from finskillbench.domains.faults import DETAIL, Edit, FaultKind, differing, in_order, matches
 from finskillbench.edition import Edition
-from finskillbench.episode import JsonObject
+from finskillbench.episode import JsonObject, Submission
 from finskillbench.errors import InputError, InternalError
 from finskillbench.harness.conditions import mount_all, parse_condition
 from finskillbench.harness.programs.checker import Checker
 from finskillbench.harness.programs.reference import Reference
 from finskillbench.harness.proof import prove_arms
-from finskillbench.harness.skills.faults import FAULTY_PREFIX, conforms, faults, faulty
+from finskillbench.harness.skills.faults import FAULTY_PREFIX, blind_answer, conforms, fault_of, faults, faulty
 from finskillbench.harness.skills.lint import lint
 from finskillbench.harness.skills.loader import curated, read_files
+from finskillbench.harness.skills.recipes import find_recipe
+from finskillbench.runs.verdicts import judge
 
 RIGHT = {"weights": {"A": 0.5, "B": 0.5, "C": 0.0}, "kept": {"cap": True}, "flags": ["x", "y"]}
 
@@ -52,6 +55,10 @@ def test_conditions_name_a_kind_and_the_mount_has_its_fault() -> None:
     prove_arms(mounts, ["risk_management"])
     with pytest.raises(InternalError, match="changes in none, not in portfolio-construction, risk-management"):
         prove_arms({"faulty:sign": replace(mounts["faulty:sign"], packages=curated())}, ["risk_management"])
+    packages = mounts["faulty:sign"].packages
+    told = {**packages, "risk-management": replace(packages["risk-management"], description="Has a fault.")}
+    with pytest.raises(InternalError, match="other descriptions of risk-management"):
+        prove_arms({"faulty:sign": replace(mounts["faulty:sign"], packages=told)}, ["risk_management"])
 
 
 @pytest.mark.parametrize(
@@ -80,6 +87,51 @@ def test_an_answer_is_the_faulty_one_where_that_differs_from_the_right_one(
     assert not matches(RIGHT, leaves)
     assert not matches({}, leaves)
     assert matches(answer, leaves) is equal
+
+
+def test_the_order_of_keys_is_no_difference() -> None:
+    faulty_answer = {**RIGHT, "trades": [{"symbol": "A", "change": 1.0}, {"symbol": "B", "change": 2.0}]}
+    answer = {"trades": [{"change": 1.0, "symbol": "A"}, {"change": 2.0, "symbol": "B"}], "more": 1}
+    assert matches(in_order(answer, faulty_answer), differing(faulty_answer, RIGHT))
+    assert in_order(answer, {"trades": []}) == in_order(answer, {}) == answer
+
+
+def test_only_json_values_are_stated_for_keys() -> None:
+    recipe = find_recipe("Give `cap` as `the largest`, `kept` as `true`.\n| x y | `a.py` | b | cap, kept |\n", "x_y")
+    assert recipe is not None
+    assert recipe.submission({"cap": 1, "kept": False}) == {"cap": 1, "kept": True}
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", '{"post_trade_compliant": true}', '{"trades": 1, "post_trade_compliant": true}']
+)
+def test_a_malformed_answer_is_judged_under_a_planted_fault(text: str, synthetic_edition: Edition) -> None:
+    details: list[JsonObject] = []
+    for episode in synthetic_edition.episodes(["risk_remediation"])[:3]:
+        truth, task_input = synthetic_edition.truth(episode.task_id), synthetic_edition.full_input(episode)
+        verdict = judge(Submission(episode.task_id, text, "submitted"), truth, task_input, "faulty:contradiction")
+        details.append(verdict.details[DETAIL])
+    assert not any(detail["equal"] for detail in details)
+
+
+@pytest.mark.parametrize(("kind", "sub_task"), [("sign", "stress_testing"), ("factor", "unconstrained_optimization")])
+def test_losses_of_followed_faults_are_positive(kind: str, sub_task: str, synthetic_edition: Edition) -> None:
+    _, fault = fault_of(kind, sub_task) or pytest.fail("no fault")
+    found = 0
+    for episode in synthetic_edition.episodes([sub_task]):
+        truth, task_input = synthetic_edition.truth(episode.task_id), synthetic_edition.full_input(episode)
+        text = json.dumps(blind_answer(fault, sub_task, task_input))
+        verdict = judge(Submission(episode.task_id, text, "submitted"), truth, task_input, f"faulty:{kind}")
+        if (effect := verdict.details.get(DETAIL)) is None:
+            continue
+        found += 1
+        assert effect["equal"]
+        if kind == "sign":
+            right, nav = truth.expected_output["estimated_pnl_pct"], task_input["portfolio"]["total_nav"]
+            assert (effect["loss"], effect["unit"]) == (pytest.approx(2 * abs(right) * nav, rel=1e-6), "USD")
+        else:
+            assert (effect["loss"] > 0.0, effect["unit"]) == (True, "bp")
+    assert found
 
 
 @pytest.mark.parametrize("kind", FaultKind)

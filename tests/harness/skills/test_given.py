@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from finskillbench.errors import FinSkillBenchError, InputError, InternalError
+from finskillbench.errors import FinSkillBenchError, InputError, InternalError, SkillError
 from finskillbench.harness import proof
 from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.proof import prove_arms
@@ -174,7 +174,7 @@ def test_who_writes_on_while_a_run_goes_on_does_not_change_it(tmp_path: Path) ->
         script.write_text("def main(payload):\n    return {}\n")
         result = asyncio.run(scripts.run(script, b"{}"))
     assert result.output == {"factor": 10}, result.error
-    with pytest.raises(InputError, match="changed while the run was being prepared"):
+    with pytest.raises(SkillError, match="changed since it was read"):
         call(given, script)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +18,9 @@ from tests.integrations.agents.play import PORTFOLIO, RISK
 from finskillbench.edition import Edition
 from finskillbench.errors import InputError
 from finskillbench.harness.agents import Agent, Task, Tools
+from finskillbench.harness.conditions import mount_all
 from finskillbench.harness.skills.loader import curated, read_files, write_package
+from finskillbench.integrations.mcp import drive
 from finskillbench.integrations.mcp.drive import parse_harness
 from finskillbench.integrations.mcp.programs import PROGRAMS, skills_used
 from finskillbench.runs.execute.run import run
@@ -86,6 +90,11 @@ def test_each_log_tells_what_was_read_in_order_and_what_was_run(program: str) ->
     assert list(PROGRAMS[program].read(b"")) == list(PROGRAMS[program].read(b'[1] {"\n\xff')) == []
 
 
+def test_a_result_of_counters_is_text() -> None:
+    message = {"role": "tool", "content": "1\r2\r3", "extra": {"raw_output": ""}}
+    assert list(PROGRAMS["mini-swe-agent"].read(json.dumps({"messages": [message]}).encode())) == [("", "1\r2\r3")]
+
+
 @pytest.mark.parametrize(
     "form",
     [
@@ -131,6 +140,19 @@ def test_documents_come_without_scripts_where_a_condition_grants_none(tmp_path: 
     package = curated()[PORTFOLIO]
     write_package(package, tmp_path, scripts=False)
     assert set(read_files(tmp_path)) == {"SKILL.md", *package.references}
+
+
+@pytest.mark.parametrize(("condition", "granted"), [("docs_only", False), ("curated", True)])
+def test_a_program_gets_scripts_where_its_condition_grants_them(
+    condition: str, granted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drive, "prompt_text", lambda task: "")
+    task: Any = SimpleNamespace(mounted=mount_all([condition])[condition])
+    nothing: Any = None
+    command = drive.Command(("agent",), nothing, PROGRAMS["codex"])
+    asyncio.run(command._prepare(tmp_path, nothing, task, nothing))
+    assert (tmp_path / ".agents" / "skills" / PORTFOLIO / "SKILL.md").is_file()
+    assert bool(list(tmp_path.rglob("scripts"))) is granted
 
 
 def test_an_agent_with_files_names_the_skill_of_a_script(small_edition: Edition, tmp_path: Path) -> None:

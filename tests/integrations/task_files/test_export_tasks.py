@@ -22,6 +22,7 @@ from finskillbench.edition.withheld import export_public
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Condition
 from finskillbench.harness.models import NO_ARGUMENTS
+from finskillbench.harness.skills.faults import faulty, followed
 from finskillbench.harness.skills.template import package_files
 from finskillbench.integrations.task_files import ANSWER
 from finskillbench.integrations.task_files.answers import HARNESS, import_answers
@@ -137,6 +138,17 @@ def test_answers_come_back_as_rows_of_a_run(
     assert rows.filter(answered).sort("task_id").select(same).equals(ours.filter(answered).sort("task_id").select(same))
     (missing,) = rows.filter(~answered).to_dicts()
     assert (missing["status"], missing["score"]) == ("incomplete_submission", 0.0)
+
+
+def test_answers_to_a_planted_fault_come_back_with_its_effect(synthetic_edition: Edition, tmp_path: Path) -> None:
+    chosen = EpisodeSelection(subtasks=["rebalancing"], limit=1)
+    record = export_tasks(synthetic_edition, tmp_path / "out", "faulty:sign", chosen=chosen)
+    ((name, task_id),) = record.tasks.items()
+    (episode,) = (each for each in synthetic_edition.episodes(["rebalancing"]) if each.task_id == task_id)
+    answer = followed(faulty("sign").values(), "rebalancing", synthetic_edition.full_input(episode))
+    (tmp_path / "out" / name / ANSWER).write_bytes(orjson.dumps(answer))
+    (row,) = import_answers(synthetic_edition, tmp_path / "out", "mine")
+    assert orjson.loads(row.scoring_details)["fault"]["equal"] is True
 
 
 def test_what_comes_back_spoiled_is_told(synthetic_edition: Edition, tmp_path: Path) -> None:

@@ -262,6 +262,8 @@ def test_noise_by_group_and_the_episodes_for_a_gain() -> None:
     assert first["range"] == pytest.approx(2.0639 * (2 / 12 / 12 / 3) ** 0.5, rel=1e-4)
     assert both["range"] == pytest.approx(2.0639 * (4 / 3 / 12 / 12) ** 0.5, rel=1e-4)
     assert (both["observed"], both["beyond"]) == (pytest.approx(0.25), "yes")
+    worse = lines(noise_of(pairs_of(two(side(0.5, "m", 1), side(0.0, "m", 3))))[0])[-1]
+    assert (worse["observed"], worse["beyond"]) == (pytest.approx(-0.25), "yes")
     assert {one["repeats"] for one in lines(sizes) if one["model"] == "m"} == {1, 2, 4, 8}
     assert all(one["answers"] == one["episodes"] * one["repeats"] for one in lines(sizes))
     assert readable_table(sizes).rows == sizes.rows

@@ -183,8 +183,8 @@ class ConditionOptions:
         Option(
             callback=checked(find_condition),
             help="no_skill, curated, self_generated, docs_only, scripts_only, inline, placebo, "
-            "self_generated_persistent, code, code_curated or library:N (the curated skills among N); repeatable. "
-            "Default: the first three.",
+            "self_generated_persistent, code, code_curated, library:N (the curated skills among N) or "
+            "faulty:KIND (with a planted fault); +hinted or +forced may follow; repeatable. Default: the first three.",
         ),
     ] = None
     skills: Skills = None

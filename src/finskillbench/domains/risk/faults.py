@@ -34,7 +34,7 @@ def _keeps_rules(task_input: RemediationInput, answer: JsonObject) -> dict[str, 
     trades, curable, owned = _trades(answer), answer.get("post_trade_compliant"), rederive.weights(task_input)
     if trades is None or not trades.keys() <= task_input["sector_mapping"].keys() or not isinstance(curable, bool):
         return None
-    before = [(str(one.get("symbol")), as_number(one.get("current_weight"))) for one in objects(answer["trades"])]
+    before = [(str(one.get("symbol")), as_number(one.get("current_weight"))) for one in objects(answer.get("trades"))]
     found = rederive.measure_mandate_after(rederive.with_headroom(task_input), trades, _ROUNDED)
     kept = (
         all(weight is None or abs(weight - owned.get(name, 0.0)) <= _ROUNDED for name, weight in before)

@@ -7,7 +7,6 @@ import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +17,16 @@ from finskillbench.domains.base import Domain
 from finskillbench.domains.checks.agreement import leaves_of
 from finskillbench.domains.faults import Fault, matches
 from finskillbench.errors import InputError
-from finskillbench.harness.skills.loader import SkillPackage, by_name, curated, digest, load_package, read_files
+from finskillbench.harness.skills.loader import (
+    SkillPackage,
+    by_name,
+    curated,
+    digest,
+    load_package,
+    read_files,
+    scratch,
+    write_files,
+)
 from finskillbench.harness.skills.recipes import find_recipe
 from finskillbench.sandbox.child import encode_result
 
@@ -31,8 +39,10 @@ def faulty(kind: str) -> Mapping[str, SkillPackage]:
     """Return the curated packages by name, those with a fault of a kind in a folder of this process."""
     found = curated()
     for _, fault in faults(kind):
-        package = found[fault.package]
-        found[package.name] = _written(package.name, fault.applied(read_files(package.root)))
+        files = fault.applied(read_files(found[fault.package].root))
+        root = scratch("packages") / digest(files)[:16] / fault.package  # names that do not give the fault away
+        write_files(files, root)
+        found[fault.package] = load_package(root)
     return MappingProxyType(by_name(found.values()))
 
 
@@ -45,23 +55,6 @@ def faults(kind: str | None = None) -> Iterator[tuple[Domain, Fault]]:
 def fault_of(kind: str, sub_task: str) -> tuple[Domain, Fault] | None:
     """Return the fault of a kind that concerns a subtask; None if there is none."""
     return next((found for found in faults(kind) if sub_task in found[1].clauses), None)
-
-
-def _written(name: str, files: Mapping[str, bytes]) -> SkillPackage:
-    """Write a package to a folder that only the digest of its files names."""
-    folder = Path(_scratch().name) / digest(files)[:16] / name
-    for path, data in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(data)
-    return load_package(folder)
-
-
-@cache
-def _scratch() -> TemporaryDirectory[str]:
-    """Create the folder of faulty packages, which the end of the process removes."""
-    folder = TemporaryDirectory(prefix="finskillbench-packages-")
-    Path(folder.name).chmod(0o755)  # a superuser's scripts run as other users
-    return folder
 
 
 def followed(packages: Iterable[SkillPackage], sub_task: str, task_input: Mapping[str, Any]) -> dict[str, Any]:

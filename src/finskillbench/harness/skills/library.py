@@ -14,7 +14,6 @@ from functools import cache
 from itertools import chain, cycle, islice, zip_longest
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
@@ -28,12 +27,15 @@ from finskillbench.harness.skills.loader import (
     parse_package,
     read_document,
     read_files,
+    scratch,
+    write_files,
 )
 
 MIN_LISTED, MAX_LISTED = 4, 800
 """Fewest and most packages of a library; the tables allow a few more."""
 PUBLIC_SHARE = 3
 """One of so many distractors is public if a library is named."""
+_SCRATCH = "library"
 _ORDER = ("neighbours", "finance", "neighbours", "generic")
 _SECTIONS = {  # heading, number of sentences, and mark of a list
     "purpose": ("Purpose", (3, 7), ""),
@@ -66,7 +68,7 @@ def distractors(count: int, library: Path | None, taken: Collection[str]) -> dic
 
 def is_generated(package: SkillPackage) -> bool:
     """Return True for a package that this module generated."""
-    return package.root.parent == _folder()
+    return package.root.parent == scratch(_SCRATCH)
 
 
 def _public(library: Path, count: int, taken: Collection[str]) -> list[SkillPackage]:
@@ -105,18 +107,6 @@ def _usable(path: Path) -> SkillPackage | None:
 @cache
 def _tables() -> Mapping[str, Any]:
     return tomllib.loads((Path(__file__).parent / "distractors.toml").read_text(encoding="utf-8"))
-
-
-@cache
-def _folder() -> Path:
-    """Return the folder of generated packages."""
-    return Path(_temporary().name).resolve()
-
-
-@cache
-def _temporary() -> TemporaryDirectory[str]:
-    """Make a temporary folder, which is removed when the process ends."""
-    return TemporaryDirectory(prefix="finskillbench-library-", ignore_cleanup_errors=True)
 
 
 @cache
@@ -166,9 +156,7 @@ def _generated(group: str, thing: str, task: str) -> SkillPackage:
         files[script] = f'"""{name.replace("-", " ").capitalize()}: {usage}"""\n{code}'.encode()
     text = "\n\n".join(body)
     files[SKILL_FILE] = f"---\nname: {name}\ndescription: '{description}'\n---\n\n{text}\n".encode()
-    root = _folder() / name
-    for path, data in files.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(data)
+    root = scratch(_SCRATCH) / name
+    write_files(files, root)
     scripts = tuple(path for path in files if path != SKILL_FILE)
     return SkillPackage(name, description, root, text, MappingProxyType({}), scripts, digest(files))

@@ -7,6 +7,7 @@ and files placed there by others are refused.
 
 from __future__ import annotations
 
+import atexit
 import difflib
 import hashlib
 import os
@@ -14,6 +15,7 @@ import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -269,12 +271,24 @@ def write_package(package: SkillPackage, folder: Path, *, scripts: bool = True) 
     """
     files = read_files(package.root)
     if digest(files) != package.digest:
-        raise SkillError(f"{package.root}: the package has changed since the run began; start it again")
+        raise SkillError(f"{package.root}: the package has changed since it was read; run it again")
+    write_files({path: data for path, data in files.items() if scripts or not path.startswith(SCRIPTS)}, folder)
+
+
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write the files of a package by their "/"-separated names below a folder."""
     for path, data in files.items():
-        if scripts or not path.startswith(SCRIPTS):
-            target = folder / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
+
+
+@cache
+def scratch(name: str) -> Path:
+    """Create the folder of made packages of one sort, which the end of the process removes."""
+    folder = tempfile.TemporaryDirectory(prefix=f"finskillbench-{name}-", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    Path(folder.name).chmod(0o755)  # a superuser's scripts run as other users
+    return Path(folder.name).resolve()
 
 
 def digest(files: Mapping[str, bytes]) -> str:

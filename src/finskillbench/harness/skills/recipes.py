@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-_STATED = re.compile(r"`(\w+)` as `([^`]*)`")
+_STATED = re.compile(r"`(\w+)` as `(true|false|null|0|\[\])`")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from finskillbench.domains import domains, withheld_folders
 from finskillbench.errors import InputError
 from finskillbench.harness.conditions import Mount
-from finskillbench.harness.skills.loader import SkillPackage, curated, digest, read_files
+from finskillbench.harness.skills.loader import SkillPackage, curated, write_package
 from finskillbench.harness.skills.outline import outlines
 from finskillbench.redaction import logger
 from finskillbench.sandbox.limits import ScriptResult
@@ -71,7 +71,7 @@ class MountedScripts:
             self._folder = Path(stack.enter_context(TemporaryDirectory(prefix="finskillbench-skills-")))
             self._folder.chmod(0o755)  # a superuser's scripts run as other users
             for package in self._user_packages:
-                self._copies[package.root] = _copied(package, self._folder / str(len(self._copies)))
+                self._copies[package.root] = self._copied(package)
             at_once = [runner for root, runner in self._runners.items() if root not in self._distractors]
             for runner in dict.fromkeys(at_once):
                 stack.enter_context(runner)
@@ -86,28 +86,22 @@ class MountedScripts:
         """Run a script of a mounted package, as `ScriptRunner.run`."""
         root = next(folder for folder in script.parents if folder in self._runners)
         if root in self._distractors and root not in self._copies:
-            self._copies[root] = _copied(self._distractors[root], self._folder / str(len(self._copies)))
+            self._copies[root] = self._copied(self._distractors[root])
             if self._runners[root] not in self._running:
                 self._running.add(self._stack.enter_context(self._runners[root]))
         return await self._runners[root].run(self._copies.get(root, root) / script.relative_to(root), payload)
+
+    def _copied(self, package: SkillPackage) -> Path:
+        """Copy a package's files to a folder; raises `SkillError` if they changed after reading."""
+        folder = self._folder / str(len(self._copies))
+        write_package(package, folder)
+        return folder
 
 
 def _ours(mounts: Iterable[Mount]) -> set[Path]:
     """Return the folders of curated packages, also of those with a planted fault."""
     groups = [curated(), *(each.packages for each in mounts if each.arm.fault)]
     return {package.root for group in groups for package in group.values()}
-
-
-def _copied(package: SkillPackage, folder: Path) -> Path:
-    """Copy a package's files to `folder`; raises `InputError` if they changed after reading."""
-    files = read_files(package.root)
-    if digest(files) != package.digest:
-        raise InputError(f"{package.root}: changed while the run was being prepared; run it again")
-    for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    return folder
 
 
 @cache

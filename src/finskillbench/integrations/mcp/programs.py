@@ -101,7 +101,7 @@ def _mini_swe_agent(log: bytes) -> Iterator[ToolUse]:
             commands[_text(action.get("tool_call_id"))] = _text(action.get("command"))
         if "raw_output" in extra:
             content = _text(message.get("content"))
-            (shown,) = list(_objects(content.replace("\n", " ").encode())) or [content]
+            shown = next(_objects(content.translate({10: " ", 13: " "}).encode()), content)
             yield commands.get(_text(message.get("tool_call_id")), ""), _text(shown)
 
 

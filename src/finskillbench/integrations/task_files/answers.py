@@ -104,7 +104,7 @@ def import_answers(
         episode = episodes[task_id]
         item = Item(name, canonical({"harness": harness}), condition, task_id, 0)
         trace = _trace(item, harness, answer, record.mounts[episode.skill])
-        verdict = judge(trace.submission, edition.truth(task_id), edition.full_input(episode))
+        verdict = judge(trace.submission, edition.truth(task_id), edition.full_input(episode), condition)
         method = subtask_named(verdict.sub_task).verification.method
         yield make_row(item, episode, trace, verdict, method=method, edition_digest=edition.digest)
         progress(done, len(answers))

@@ -118,9 +118,10 @@ def _refuse_mounts(bundle: Bundle) -> None:
             expected = ours[name].package_digests()
             differs = [package for package, digest in mounted.packages.items() if expected.get(package) != digest]
             detail = f" ({', '.join(differs)})" if differs else ""
+            remedy = "run it without --library" if arm_of(name).library else "name user skills with --skills NAME=DIR"
             raise InputError(
                 f"{bundle.path}: the skills mounted under {name} differ from those of this version{detail}; run it "
-                "with this version, or name user skills with --skills NAME=DIR"
+                f"with this version, or {remedy}"
             )
 
 

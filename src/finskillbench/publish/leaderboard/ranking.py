@@ -16,6 +16,7 @@ from finskillbench.harness.models import ModelKey
 from finskillbench.publish.leaderboard.gather import JudgedSubmissions, LeaderboardEntry, list_entries
 from finskillbench.reports.tables import common
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, columns_of
+from finskillbench.reports.tables.episodes.faults import faults_table
 from finskillbench.reports.tables.scores.models import endings
 from finskillbench.runs.store.rows import to_frame
 
@@ -133,6 +134,8 @@ def _tables(results: Results, entries: Sequence[LeaderboardEntry]) -> Iterator[T
             if pair_tests.height:
                 yield _pairs(condition, name, pair_tests)
             yield by_subtask(results, condition, name, ranked)
+    if faults := faults_table(results):
+        yield faults
     if part:
         yield partial_table(results, part)
     if programs := programs_table(results):

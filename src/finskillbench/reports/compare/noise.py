@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -11,10 +11,6 @@ from finskillbench.analysis.noise import DifferenceNoise, RepeatNoise, differenc
 from finskillbench.analysis.results import EPISODE
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, columns_of
 
-_SHARES = (
-    Column("verdicts", "Verdicts differ", Kind.SHARE, interval=True),
-    Column("scores", "Scores differ", Kind.SHARE),
-)
 _NOTE = (
     "Shares are of pairs of repeats: with one pass only, and with different scores. The range holds 95 % of the "
     "differences in mean score between two runs of the same settings on these episodes; there is none "
@@ -36,10 +32,8 @@ class Group(NamedTuple):
     b: pl.DataFrame
 
 
-class _Noise(NamedTuple):
-    a: RepeatNoise | None
-    b: RepeatNoise | None
-    difference: DifferenceNoise | None
+_Noise: TypeAlias = tuple[RepeatNoise | None, RepeatNoise | None, DifferenceNoise | None]
+"""Noise of both sides, and of their difference."""
 
 
 def make_group(keys: tuple[str, ...], paired: pl.DataFrame, a: pl.DataFrame, b: pl.DataFrame) -> Group:
@@ -66,7 +60,8 @@ def noise_tables(
             *columns,
             Column("pairs", "Episodes", Kind.COUNT),
             Column("repeats", "Repeats", Kind.NUMBER, digits=1),
-            *_SHARES,
+            Column("verdicts", "Verdicts differ", Kind.SHARE, interval=True),
+            Column("scores", "Scores differ", Kind.SHARE),
             Column("range", "Range, +-", Kind.SCORE),
             Column("observed", "B - A", Kind.DIFFERENCE),
             Column("beyond", "Beyond noise"),
@@ -91,7 +86,7 @@ def noise_tables(
 
 def _noise(group: Group) -> _Noise:
     a, b = repeat_noise(group.a), repeat_noise(group.b)
-    return _Noise(a, b, difference_noise(a, b))
+    return a, b, difference_noise(a, b)
 
 
 def _noise_rows(group: Group, noise: _Noise, names: tuple[str, str]) -> Iterator[tuple[Cell, ...]]:
@@ -99,13 +94,13 @@ def _noise_rows(group: Group, noise: _Noise, names: tuple[str, str]) -> Iterator
         if side is not None:
             shares = (Estimate(*side.verdicts), side.scores)
             yield (name, *group.keys, side.episodes, side.repeats, *shares, side.half_width, None, None)
-    if noise.difference is not None:
-        mean, half_width = float(group.paired.select(pl.mean("difference")).item()), noise.difference.half_width
+    if noise[2] is not None:
+        mean, half_width = float(group.paired.select(pl.mean("difference")).item()), noise[2].half_width
         beyond = None if half_width is None else "yes" if abs(mean) > half_width else "no"
         yield ("A and B", *group.keys, group.paired.height, None, None, None, half_width, mean, beyond)
 
 
 def _size_rows(group: Group, noise: _Noise, gain: float) -> Iterator[tuple[Cell, ...]]:
-    for size in sample_sizes(group.paired, gain, noise.difference):
+    for size in sample_sizes(group.paired, gain, noise[2]):
         answers = None if size.episodes is None else size.episodes * size.repeats
         yield (*group.keys, size.repeats, size.episodes, size.clusters, answers)
