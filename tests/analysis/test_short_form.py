@@ -14,7 +14,9 @@ from tests.small_rows import table
 from finskillbench.analysis.results import collect
 from finskillbench.analysis.short_form import (
     OVERALL,
+    Accuracy,
     Population,
+    ShortForm,
     choose_weights,
     equal_weights,
     held_out_errors,
@@ -23,9 +25,10 @@ from finskillbench.analysis.short_form import (
     population_of,
     short_form_estimates,
 )
+from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 from finskillbench.reports.tables.base import Estimate
-from finskillbench.reports.tables.episodes.items import short_form_table
+from finskillbench.reports.tables.episodes.items import items_table, short_form_table
 
 ROWS = synthetic_rows(models=12, episodes=10)
 
@@ -59,6 +62,12 @@ def test_items_that_tell_nothing_or_the_wrong_thing_are_flagged() -> None:
     assert items([[0, 1], [1, 0]], [0, 0])["discrimination"].null_count() == 2
 
 
+def test_the_note_states_the_error_of_a_correlation() -> None:
+    (note, *_) = items_table(collect(ROWS)).notes
+    assert "12 models" in note
+    assert "standard error is about 0.32" in note
+
+
 def test_only_complete_runs_of_models_count() -> None:
     unfinished = (pl.col("model") == "provider/model-1") & pl.col("task_id").str.ends_with("_003")
     alone = (pl.col("model") == "provider/model-2") & (pl.col("condition") == "curated")
@@ -74,6 +83,13 @@ def test_only_complete_runs_of_models_count() -> None:
               for place, condition in enumerate(("no_skill", "curated"))]  # fmt: skip
     with pytest.raises(InputError, match="no language model has scores"):
         population_of(collect(pl.concat(halves)))
+
+
+def test_runs_of_a_sample_do_not_decide_which_episodes_count() -> None:
+    sample = ROWS.filter(pl.col("task_id").str.ends_with("_001"))
+    many = [sample.with_columns(model=pl.col("model") + f" {copy}") for copy in range(3)]
+    found = population_of(collect(pl.concat([ROWS, *many])))
+    assert (len(found.scores), found.episodes.height) == (12, 120)
 
 
 def test_a_missing_score_is_the_mean_of_the_others() -> None:
@@ -115,6 +131,22 @@ def test_subtasks_on_which_models_differ_get_more_episodes() -> None:
     assert counts.tolist() == [16, 4]
 
 
+def test_numbers_of_episodes_are_in_proportion_to_the_deviation_that_no_effect_explains() -> None:
+    """Deviations 2 to 1; the second subtask has effects of models and episodes, too."""
+    models, episodes = np.arange(10)[:, None], np.arange(40)
+    alternating = (-1.0) ** (models + episodes)
+    scores = np.concatenate([0.2 * alternating, 0.1 * alternating + models / 20 + episodes / 50], axis=1)
+    subtasks = np.repeat([0, 1], 40)
+    assert np.bincount(subtasks, choose_weights(scores, subtasks, 30) > 0).tolist() == [20, 10]
+
+
+def test_an_error_is_the_estimate_less_the_score() -> None:
+    scores = np.tile([0.0, 0.5, 1.0], (10, 1, 3))
+    others = choose_weights(scores[1:, 0], np.zeros(9, dtype=int), 3)
+    scores[0, 0] = others > 0
+    assert held_out_errors(scores, np.zeros(9, dtype=int), 3)[0, 0] == pytest.approx(1 - 3 / 9)
+
+
 def test_a_model_left_out_has_no_part_in_the_choice() -> None:
     """Its error is then linear in its scores: half of the scores, half of the error."""
     rng = np.random.default_rng(3)
@@ -149,14 +181,30 @@ def test_estimates_are_those_of_the_errors_and_scores() -> None:
     assert dict(exact) == pytest.approx(truth)
 
 
+def test_an_estimate_is_a_weighted_mean_of_each_subtask() -> None:
+    known = Accuracy(0.1, 0.2, 0.0, 1.0)
+    weights = {"a": 0.375, "b": 0.125, "c": 0.5}
+    form = ShortForm("", Profile.PAPER, 10, 2, {OVERALL: known, "no_skill": known}, weights)
+    scores = {"a": ("rebalancing", 1.0), "b": ("rebalancing", 0.2), "c": ("normalization", 0.1)}
+    rows = table(*[("m", "no_skill", subtask, name, 0.5, score) for name, (subtask, score) in scores.items()])
+    (overall, _) = short_form_table(rows, form).rows
+    assert overall[3:] == (3, Estimate(pytest.approx(0.45), pytest.approx(0.25), pytest.approx(0.65)), "")
+    low = short_form_table(rows.with_columns(scores=pl.struct(paper=0.1, strict=0.1, certified=0.5)), form).rows[0][4]
+    high = short_form_table(rows.with_columns(scores=pl.struct(paper=0.9, strict=0.9, certified=0.5)), form).rows[0][4]
+    assert (low.low, high.high) == (0.0, 1.0)
+    lacking = short_form_table(rows.filter(pl.col("task_id") != "b"), form).rows[0]
+    assert lacking[3:] == (2, Estimate(pytest.approx(0.55)), "2 of 3 episodes")
+
+
 def test_incomplete_rows_have_no_estimate_and_others_are_marked() -> None:
     form = make_short_form(collect(ROWS), 60)
+    assert make_short_form(collect(ROWS, Profile.PAPER), 60).profile is Profile.PAPER
     rows = ROWS.filter(pl.col("task_id").is_in(list(form.weights)), pl.col("model") == "provider/model-1")
     assert not short_form_table(rows.filter(pl.col("sub_task") != "rebalancing"), form).rows
     two = short_form_table(rows.filter(pl.col("condition") != "curated"), form)
     assert two.column("condition") == ("no_skill", "self_generated")
     inline = short_form_table(rows.with_columns(condition=pl.lit("inline")), form)
-    assert [row[4:] for row in inline.rows] == [(Estimate(inline.rows[0][4].value), "outside the form's models")]
+    assert [row[4:] for row in inline.rows] == [(Estimate(inline.rows[0][4].value), "a condition without short form")]
     perfect = rows.with_columns(scores=pl.struct(paper=1.0, strict=1.0, certified=1.0), status=pl.lit("scored"))
     assert set(short_form_table(perfect, form).column("remarks")) == {"outside the form's models"}
     program = rows.with_columns(model=pl.lit("baseline/reference"))

@@ -12,6 +12,7 @@ from tests.rows import synthetic_rows
 from finskillbench import cli
 from finskillbench.analysis.short_form import OVERALL, Accuracy, ShortForm
 from finskillbench.edition import load_edition
+from finskillbench.episode import Profile
 from finskillbench.runs.store.rows import SHORT_FORM as NAME
 
 MODEL = """
@@ -38,7 +39,7 @@ def form(edition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shor
     accuracy = Accuracy(error=0.01, half_width=0.02, lowest_score=0.0, highest_score=0.5)
     weights = {"pc_rebal_1": 0.5, "fa_norm_1": 0.5}
     known = {OVERALL: accuracy, "no_skill": accuracy}
-    made = ShortForm(load_edition(edition).digest, "certified", 10, 2, known, weights)
+    made = ShortForm(load_edition(edition).digest, Profile.CERTIFIED, 10, 2, known, weights)
     Path(NAME).write_bytes(msgspec.json.encode(made))
     return made
 
@@ -85,12 +86,33 @@ def test_a_short_form_is_refused(form: ShortForm, edition: Path, capsys: pytest.
     arguments = [*ARGUMENTS, "--edition", str(edition), "--out", "run"]
     for more in (["--limit", "1"], ["--sample", "1"]):
         assert "tasks cannot be combined with limit or sample" in refused(capsys, *arguments, *more)
+    assert "--short cannot be combined with --task" in refused(capsys, *arguments, "--task", "pc_*")
     assert "'missing.json' does not exist" in refused(capsys, *arguments, "--short", "missing.json")
     Path(NAME).write_bytes(msgspec.json.encode(msgspec.structs.replace(form, edition="f" * 64)))
     assert f"{NAME}: is not of {edition}; name edition ffffffff with --edition" in refused(capsys, *arguments)
-    Path(NAME).write_text('{"edition": 1}')
-    assert f"{NAME}: not a short form (" in refused(capsys, *arguments)
+    damaged = msgspec.to_builtins(form)
+    for content in (
+        {"edition": 1},
+        {**damaged, "profile": "other"},
+        {**damaged, "weights": {}},
+        {**damaged, "weights": {"a": 5.0}},
+    ):
+        Path(NAME).write_text(json.dumps(content))
+        assert f"{NAME}: not a short form (" in refused(capsys, *arguments)
     assert not Path("run").exists()
+
+
+def test_only_runs_of_the_short_form_are_estimated(
+    form: ShortForm, edition: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("other_entrant.py").write_text(MODEL.replace("mine/model", "mine/other"))
+    whole = [*ARGUMENTS[:2], "other_entrant:model", *ARGUMENTS[3:5]]
+    assert cli.main([*ARGUMENTS, "--edition", str(edition), "--out", "short"]) == 0
+    assert cli.main([*whole, "--edition", str(edition), "--out", "whole"]) == 0
+    capsys.readouterr()
+    assert cli.main(["report", "short", "whole", "--format", "json"]) == 0
+    tables = {table["name"]: table for table in json.loads(capsys.readouterr().out)}
+    assert [row[0] for row in tables["short_form"]["rows"]] == ["mine/model", "mine/model"]
 
 
 def test_runs_of_two_short_forms_are_not_reported_together(

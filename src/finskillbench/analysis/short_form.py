@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -22,6 +23,7 @@ from scipy.special import stdtrit
 
 from finskillbench.analysis.results import LEAST, Results
 from finskillbench.arrays import Floats, Integers
+from finskillbench.episode import Profile
 from finskillbench.errors import InputError
 
 MIN_MODELS = 10
@@ -51,10 +53,13 @@ class Population:
 def population_of(results: Results) -> Population:
     """Return the models whose runs are complete: with a score for 95 % of the headline's episodes.
 
-    Episodes are those with a score of at least half of the models. Conditions with at least ten complete models count,
+    Episodes are those with a score in at least half of the runs; runs with less than half as many episodes as the
+    longest, such as samples and runs of a short form, are left out. Conditions with at least ten complete models count,
     or else those with the most. Raises `InputError` if there is no complete model.
     """
     scored = results.episodes.filter("headline", ~pl.col("program"))
+    length = pl.len().over(*_KEYS, "condition")
+    scored = scored.filter(length >= length.max() / 2)
     runs = max(1, scored.select(*_KEYS, "condition").n_unique())
     scored = scored.filter(pl.len().over("episode") >= runs / 2)
     episodes = scored.select("episode", "sub_task").unique().sort("sub_task", "episode")
@@ -177,11 +182,11 @@ class ShortForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     edition: str
-    profile: str
+    profile: Profile
     models: int
     subtasks: int
     accuracy: dict[str, Accuracy]
-    weights: dict[str, float]
+    weights: Annotated[dict[str, Annotated[float, msgspec.Meta(gt=0, le=1)]], msgspec.Meta(min_length=1)]
 
     @property
     def conditions(self) -> list[str]:
@@ -219,7 +224,7 @@ def make_short_form(results: Results, count: int = MAX_EPISODES) -> ShortForm:
     names = (OVERALL, *found.conditions)
     return ShortForm(
         edition=str(results.rows["edition"][0]),
-        profile=results.profile.value,
+        profile=results.profile,
         models=models,
         subtasks=subtasks,
         accuracy={name: Accuracy(*each) for name, each in zip(names, figures.T.tolist(), strict=True)},
@@ -231,10 +236,12 @@ def short_form_estimates(results: Results, form: ShortForm) -> pl.DataFrame:
     """Estimate the scores of language models from the episodes of a short form.
 
     Returns `model`, `harness`, `condition` (or `OVERALL`, if all conditions of the form were run), `episodes` (with a
-    score) and `estimate`, without those that lack scores of a whole subtask.
+    score) and `estimate`, without those that lack scores of a whole subtask or have other episodes of the headline.
     """
     weights = pl.DataFrame({"episode": list(form.weights), "weight": list(form.weights.values())})
-    scored = results.episodes.filter(~pl.col("program")).join(weights, on="episode", maintain_order="left")
+    short = pl.col("episode").is_in(list(form.weights)).all().over(_KEYS)
+    scored = results.episodes.filter("headline", ~pl.col("program")).filter(short)
+    scored = scored.join(weights, on="episode", maintain_order="left")
     mean = (pl.col("score") * pl.col("weight")).sum() / pl.col("weight").sum()
     of_subtasks = scored.group_by(*_KEYS, "condition", "sub_task", maintain_order=True).agg(mean, episodes=pl.len())
     means = (pl.sum("episodes").cast(pl.Int64), pl.mean("score").alias("estimate"), pl.len().alias("parts"))

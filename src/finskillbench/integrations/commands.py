@@ -242,8 +242,9 @@ def export(
 
     inspect: one .eval log per model and condition. parquet, csv: flat rows. mlflow, wandb: one run per model and
     condition with scores, gains and interval limits. atif: one trajectory per attempt. every-eval-ever: one record and
-    its samples per model and condition. inspect-evals: an entry of its register. None holds labels, and nothing is sent
-    over the network. inspect needs the extra llm, the trackers mlflow and wandb.
+    its samples per model and condition. inspect-evals: an entry of its register. Flat rows and trackers hold details of
+    scores, which reveal labels; the others do not. Nothing is sent over the network. inspect needs the extra llm, the
+    trackers mlflow and wandb.
     """
     from finskillbench.episode import Profile
     from finskillbench.errors import InputError

@@ -8,6 +8,7 @@ every-eval-ever 0.3.0; `inspect_evals.metadata.ExternalEvalMetadata`.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import zip_longest
@@ -17,9 +18,11 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 import orjson
+import polars as pl
 import yaml
 
 from finskillbench.analysis.intervals import estimate_means
+from finskillbench.analysis.repeats import FULL
 from finskillbench.analysis.results import Results, collect
 from finskillbench.edition.store import CANARY
 from finskillbench.episode import Profile
@@ -53,15 +56,21 @@ def export_atif(run: Path, out: Path, models: Sequence[str] = (), conditions: Se
     InputError : the folder is not a run, has no such model or condition, or a file cannot be read or written.
     """
     clean = cleaner()
-    folders: list[Path] = []
+    files: dict[Path, bytes] = {}
     for (entry, condition), rows in read_arms(run, out, models, conditions)[1].items():
-        folders.append(out / arm_folder(entry, condition))
-        make_folder(folders[-1])
         for row in rows:
             document = to_atif(row, read_trajectory(run / row.item.trajectory).trace)
             name = Path(row.item.trajectory).name.removesuffix(".gz")
-            write_atomic(folders[-1] / name, clean(orjson.dumps(document).decode()).encode())
-    return folders
+            files[out / arm_folder(entry, condition) / name] = clean(orjson.dumps(document).decode()).encode()
+    _write(files)
+    return list(dict.fromkeys(path.parent for path in files))
+
+
+def _write(files: Mapping[Path, bytes]) -> None:
+    """Write all files of an export, after all of its trajectories were read."""
+    for path, content in files.items():
+        make_folder(path.parent)
+        write_atomic(path, content)
 
 
 def to_atif(row: Row, trace: Trace) -> Json:
@@ -145,12 +154,14 @@ def export_every_eval_ever(
 
     Raises
     ------
-    InputError : the folder is not a run, has no such model or condition or no score, or a file cannot be read or
-        written.
+    InputError : the organization has no name, the folder is not a run, has no such model or condition or no score, or a
+        file cannot be read or written.
     """
+    if not organization.strip():
+        raise InputError("--organization has no name; state who ran the evaluation")
     record, arms = read_arms(run, out, models, conditions)
     clean = cleaner()
-    written: list[Path] = []
+    files: dict[Path, bytes] = {}
     for (entry, condition), rows in arms.items():
         results = collect(to_frame(rows), profile)
         if results.episodes.is_empty():
@@ -172,14 +183,12 @@ def export_every_eval_ever(
             "checksum": hashlib.sha256(b"".join(samples)).hexdigest(),
             "total_rows": len(samples),
         }
-        make_folder((out / path).parent)
-        write_atomic(out / f"{path}_samples.jsonl", b"".join(samples))
         text = orjson.dumps(document, option=orjson.OPT_INDENT_2).decode()
-        write_atomic(out / f"{path}.json", clean(text).encode())
-        written.append(out / f"{path}.json")
-    if not written:
+        files |= {out / f"{path}_samples.jsonl": b"".join(samples), out / f"{path}.json": clean(text).encode()}
+    if not files:
         raise InputError(f"{run}: no episode has a score; resume the run, or judge it with finskillbench rescore")
-    return written
+    _write(files)
+    return [path for path in files if path.suffix == ".json"]
 
 
 def _record(
@@ -197,6 +206,7 @@ def _record(
         "schema_version": EVERY_EVAL_EVER,
         "evaluation_id": key,
         "retrieved_timestamp": str(ended.timestamp()),
+        "evaluation_timestamp": str(ended.timestamp()),
         "source_metadata": source,
         "eval_library": {"name": NAME, "version": record.versions[NAME], "additional_details": code},
         "model_info": {"name": entry.model, "inference_platform": row.provider, "additional_details": details},
@@ -218,12 +228,11 @@ def _results(key: str, results: Results) -> Iterator[Json]:
         "max_score": "Infinity" if results.profile is Profile.PAPER else 1.0,
     }
     details = {"edition": results.rows["edition"][0], "canary": CANARY}
-    errors = {"rows_in_error": str(int(results.rows["failed"].sum()))}
-    parts = [(HEADLINE, results.episodes.filter("headline"))]
-    parts += [(name, results.episodes.filter(sub_task=name)) for name in results.sub_tasks]
-    for name, part in parts:
-        if part.is_empty():
+    parts = [(HEADLINE, pl.col("headline")), *((name, pl.col("sub_task") == name) for name in results.sub_tasks)]
+    for name, chosen in parts:
+        if (part := results.episodes.filter(chosen)).is_empty():
             continue
+        errors = {"rows_in_error": str(int(results.rows.filter(chosen)["failed"].sum()))}
         line = estimate_means(part, "score").row(0, named=True)
         spread: Json = {"num_samples": line["pairs"]}
         if line["low"] is not None:
@@ -260,7 +269,7 @@ def _samples(run: Path, document: Json, rows: Sequence[Row], results: Results) -
             "input": {"raw": trace.messages[1].content, "reference": []},
             "messages": [_message(place, each) for place, each in enumerate(trace.messages)],
             "answer_attribution": _answer(trace),
-            "evaluation": {"score": score, "is_correct": score >= 1, **calls},
+            "evaluation": {"score": score, "is_correct": score >= FULL, **calls},
             "token_usage": _tokens(row),
             "metadata": {**{name: str(getattr(row, name)) for name in shown}, "canary": CANARY},
         }
@@ -309,14 +318,16 @@ def export_register_entry(run: Path, out: Path, repository: str, commit: str | N
 
     Raises
     ------
-    InputError : the folder is not a run, the address has no owner, no one clean commit is known, or a file cannot be
-        read or written.
+    InputError : the folder is not a run, the address has no owner, no one clean commit is known or `commit` is not one,
+        or a file cannot be read or written.
     """
     record, arms = read_arms(run, out)
     address = urlsplit(repository)
     owner = address.path.strip("/").partition("/")[0]
     if not owner or address.scheme != "https":
         raise InputError(f"--repository {repository}: not an address like https://github.com/OWNER/REPOSITORY")
+    if commit is not None and not re.fullmatch("[0-9a-f]{40}", commit):
+        raise InputError(f"--commit {commit}: not the 40 hexadecimal digits of a commit")
     commits = {row.commit for rows in arms.values() for row in rows}
     pinned = commit or (commits.pop() if len(commits) == 1 else None)
     if pinned is None or pinned.endswith("-dirty"):
@@ -345,6 +356,6 @@ def _reported(entry: ModelKey, condition: str, rows: Sequence[Row]) -> Iterator[
     counted = collect(to_frame(rows)).episodes.filter("headline")
     if counted.height:
         line = estimate_means(counted, "score").row(0, named=True)
-        metrics = {"certified": line["mean"], "stderr": line["error"], "episodes": line["pairs"]}
+        metrics = {"certified_headline": line["mean"], "stderr": line["error"], "episodes": line["pairs"]}
         values = [{"key": name, "value": value} for name, value in metrics.items() if value is not None]
         yield {"model": str(entry), "task": TASK, "condition": condition, "metrics": values}

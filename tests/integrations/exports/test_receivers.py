@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,17 @@ import pytest
 import yaml
 from tests.integrations.conftest import PLANTED
 from tests.integrations.test_export import ANSWER, Busy
+from tests.rows import synthetic_rows
 
+from finskillbench.analysis.intervals import estimate_means
+from finskillbench.analysis.results import collect
 from finskillbench.cli import main
 from finskillbench.edition import Edition
 from finskillbench.edition.store import CANARY
+from finskillbench.episode import Profile
+from finskillbench.errors import InputError
+from finskillbench.integrations import receivers
+from finskillbench.integrations.exports import read_arms
 from finskillbench.runs.execute.run import RunResult, run
 
 ROOT = Path(__file__).parents[3]
@@ -77,6 +86,7 @@ def test_trajectories_tell_the_whole_attempt(finished: RunResult, tmp_path: Path
     assert last["tool_calls"][0]["arguments"] == {"answer": ANSWER}
     total = document["final_metrics"]
     assert (total["total_prompt_tokens"], total["total_cost_usd"], total["total_steps"]) == (200, 1.0, 4)
+    assert (total["total_completion_tokens"], total["total_cached_tokens"]) == (10, 120)
     assert (document["notes"], document["extra"]["status"]) == (CANARY, "scored")
     program = json.loads((tmp_path / "atif" / "baseline-nop__no_skill" / "pc_rebal_0__0.json").read_text())
     turns = [step for step in program["steps"] if step["source"] == "agent"]
@@ -104,18 +114,39 @@ def test_records_hold_the_scores_of_the_rows(finished: RunResult, tmp_path: Path
     assert {name: each["score"] for name, each in results.items() if "headline" not in name} == {
         f"finskillbench.{name}": pytest.approx(mean) for name, mean in means.items()
     }
-    assert results["finskillbench.rebalancing"]["details"] == {"rows_in_error": "3"}
+    assert results["finskillbench.rebalancing"]["details"] == {"rows_in_error": "1"}
+    assert results["finskillbench.headline"]["details"] == {"rows_in_error": "3"}
     samples = tmp_path / "eee" / record["detailed_evaluation_results"]["file_path"]
     assert record["detailed_evaluation_results"]["checksum"] == hashlib.sha256(samples.read_bytes()).hexdigest()
     lines = [json.loads(line) for line in samples.read_text().splitlines()]
     assert {line["sample_id"]: line["evaluation"]["score"] for line in lines} == dict(
         rows.select("task_id", "score").iter_rows()
     )
+    assert {line["evaluation"]["is_correct"] for line in lines} == {False}
     ids = {each["evaluation_result_id"] for each in record["evaluation_results"]}
     assert {line["evaluation_result_id"] for line in lines} < ids
     (answer,) = lines[0]["answer_attribution"]
     assert (answer["extracted_value"], answer["turn_idx"]) == (ANSWER, 5)
     assert export(finished, tmp_path / "eee", "every-eval-ever", "--organization", "Example Lab") == files
+    paper = export(finished, tmp_path / "p", "every-eval-ever", "--organization", "Example Lab", "--profile", "paper")
+    assert '"finskillbench.paper"' in "".join(paper.values())
+
+
+@pytest.mark.parametrize(("profile", "most"), [(Profile.CERTIFIED, 1.0), (Profile.PAPER, "Infinity")])
+def test_results_of_a_record_have_the_intervals_of_a_report(profile: Profile, most: object) -> None:
+    rows = synthetic_rows(3, ("no_skill",), 8).filter(model="provider/model-2")
+    results = collect(rows, profile)
+    headline, first, *_ = receivers._results("key", results)
+    of_first = results.episodes.filter(sub_task=results.sub_tasks[0])
+    for found, episodes in ((headline, results.episodes), (first, of_first)):
+        expected = estimate_means(episodes, "score").row(0, named=True)
+        details = found["score_details"]
+        spread = details["uncertainty"]
+        assert (details["score"], spread["num_samples"]) == (expected["mean"], episodes.height)
+        assert spread["standard_error"]["value"] == expected["error"]
+        ends = spread["confidence_interval"]
+        assert (ends["lower"], ends["upper"]) == (expected["low"], expected["high"])
+        assert found["metric_config"]["max_score"] == most
 
 
 def test_every_eval_ever_accepts_every_record(finished: RunResult, tmp_path: Path) -> None:
@@ -149,6 +180,20 @@ def test_a_register_entry_pins_the_commit_and_reports_models(finished: RunResult
     assert (printed["id"], printed["source"]["maintainers"]) == ("finskillbench", ["example"])
 
 
+def test_rows_of_several_commits_need_a_named_one(
+    finished: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record, arms = read_arms(finished.folder, tmp_path)
+    commits = (f"{number}" * 40 for number in range(len(arms)))
+    mixed = {
+        arm: [replace(row, commit=commit) for row in rows]
+        for (arm, rows), commit in zip(arms.items(), commits, strict=True)
+    }
+    monkeypatch.setattr(receivers, "read_arms", lambda *_: (record, mixed))
+    with pytest.raises(InputError, match="do not share one clean commit"):
+        receivers.export_register_entry(finished.folder, tmp_path / "register", ADDRESS)
+
+
 def test_the_task_of_the_entry_is_found_by_its_file() -> None:
     """Inspect reads the names of a file's tasks from its source."""
     from inspect_ai._util.decorator import parse_decorators
@@ -163,7 +208,8 @@ def test_the_task_of_the_entry_is_found_by_its_file() -> None:
         (("every-eval-ever",), "every-eval-ever needs --organization"),
         (("inspect-evals",), "inspect-evals needs --repository"),
         (("inspect-evals", "--repository", "example"), "not an address like https://github.com/OWNER"),
-        (("inspect-evals", "--repository", ADDRESS, "--commit", f"{COMMIT}-dirty"), "name the published one"),
+        (("inspect-evals", "--repository", ADDRESS, "--commit", f"{COMMIT}-dirty"), "not the 40 hexadecimal digits"),
+        (("every-eval-ever", "--organization", " "), "--organization has no name"),
     ],
 )
 def test_exports_without_what_they_need_are_refused(
@@ -171,4 +217,16 @@ def test_exports_without_what_they_need_are_refused(
 ) -> None:
     assert main(["export", str(finished.folder), "--out", str(tmp_path / "out"), "--to", *options]) == 2
     assert words in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("options", [("atif",), ("every-eval-ever", "--organization", "Example Lab")])
+def test_a_damaged_trajectory_leaves_nothing_half_written(
+    options: tuple[str, ...], finished: RunResult, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(finished.folder, folder)
+    for path in folder.glob("trajectories/test-busy*/*"):
+        path.write_bytes(b"")
+    assert main(["export", str(folder), "--out", str(tmp_path / "out"), "--to", *options]) == 2
     assert not (tmp_path / "out").exists()

@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,14 @@ import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect, sync_playwright
+from tests.editions import write_edition
 from tests.integrations.conftest import PLANTED
+from tests.scoring.examples import truth
 
 from finskillbench import cli
-from finskillbench.edition import Edition
+from finskillbench.edition import Edition, load_edition
+from finskillbench.edition.store import CANARY
+from finskillbench.episode import Episode, Prompt
 from finskillbench.errors import InputError
 from finskillbench.integrations.task_files.agreement import agreement, alpha
 from finskillbench.integrations.task_files.answers import import_answers
@@ -37,7 +43,7 @@ TIMES = {"started": "2026-01-05T09:00:00.000Z", "ended": "2026-01-05T09:10:00.00
 @pytest.fixture
 def pages(small_edition: Edition, tmp_path: Path) -> Path:
     chosen = EpisodeSelection(subtasks=["tool_use_parameterization"], limit=2)
-    export_pages(small_edition, tmp_path / "pages", ["P01", "P02"], chosen, minutes=5)
+    export_pages(small_edition, tmp_path / "pages", ["P01", "P02"], chosen, minutes=8)
     return tmp_path / "pages"
 
 
@@ -97,6 +103,27 @@ def test_pages_of_all_subtasks_hold_their_input_exactly_and_no_figure_of_the_tru
         assert not {each for each in hidden if isinstance(each, float) and len(repr(each)) > 12} & numbers, task_id
 
 
+def test_texts_of_an_episode_are_data(tmp_path: Path) -> None:
+    """Scripts stay text, long tables are whole in their file, and a matrix keeps the order of its names."""
+    planted = "</textarea><script>alert(1)</script>\"'"
+    matrix = {"tickers": ["AAA", "BBB"], "matrix": [[1.0, 0.25], [0.5, 2.0]]}
+    long = [{"name": planted, "number": number} for number in range(600)]
+    example = truth("rebalancing")
+    day, prompt = date(2025, 1, 31), Prompt(planted, planted)
+    given = {"matrix": matrix, "long": long, planted: 1}
+    episode = Episode("t", "portfolio_construction", "rebalancing", day, "easy", given, prompt, {})
+    edition = load_edition(write_edition(tmp_path / "edition", [(episode, replace(example, task_id="t"))], {}))
+    export_pages(edition, tmp_path / "out", ["P01"], ONE)
+    page = (tmp_path / "out" / "P01.html").read_text()
+    assert "alert(1)" in page
+    assert "<script>alert" not in page
+    assert CANARY in page
+    files = [base64.b64decode(each).decode() for each in re.findall(r"text/csv;base64,([\w+/=]*)", page)]
+    assert any(each.endswith(",AAA,BBB\nAAA,1.0,0.25\nBBB,0.5,2.0\n") for each in files)
+    assert max(each.count("alert(1)") for each in files) == 600
+    assert "600 rows, the first 500 shown" in page
+
+
 def test_orders_differ_between_participants_and_are_the_same_again(small_edition: Edition, tmp_path: Path) -> None:
     people = [f"P{number:02d}" for number in range(1, 9)]
     for name in ("one", "again"):
@@ -149,12 +176,39 @@ def test_saved_answers_that_do_not_fit_are_refused(small_edition: Edition, pages
     with pytest.raises(InputError, match=r"P02\.json: answers of 'P01'"):
         list(import_answers(small_edition, pages))
     (pages / "P02.json").unlink()
+    answer(pages, "P01")
+    path = pages / "P01.json"
+    path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), "export": "other"}))
+    with pytest.raises(InputError, match="answers of 'P01' to export 'other'"):
+        list(import_answers(small_edition, pages))
     answer(pages, "P01", **dict.fromkeys(tasks(pages)))
     saved = (pages / "P01.json").read_text()
-    for damaged in (saved.replace("480.0", "-1.0"), saved[:40]):
+    consent, start, one = f'"{TIMES["started"]}"', '"started":"2026', next(iter(tasks(pages)))
+    for damaged, words in (
+        (saved.replace("480.0", "-1.0"), "not answers saved by a page"),
+        (saved[:40], "not answers saved by a page"),
+        (saved.replace(f'"consented":{consent}', '"consented":null'), "not answers saved by a page.*consented"),
+        (saved.replace(f'"{one}"', '"099"'), "task '099': not on the page"),
+        (saved.replace(start, '"started":"2027'), "ended before it started"),
+        (saved.replace("480.0", "480.1"), "480 seconds, more than 8 minutes"),
+    ):
         (pages / "P01.json").write_text(damaged)
-        with pytest.raises(InputError, match="not answers saved by a page"):
+        with pytest.raises(InputError, match=rf"P01\.json: .*{words}"):
             list(import_answers(small_edition, pages))
+    (pages / "P01.json").rename(pages / "P01 (1).json")
+    with pytest.raises(InputError, match=r"P01 \(1\)\.json: of no participant in handout\.json"):
+        list(import_answers(small_edition, pages))
+
+
+def test_answers_still_fit_when_participants_are_added(small_edition: Edition, pages: Path, tmp_path: Path) -> None:
+    chosen = EpisodeSelection(subtasks=["tool_use_parameterization"], limit=2)
+    export_pages(small_edition, tmp_path / "more", ["P01", "P02", "P03"], chosen, minutes=8)
+    assert (tmp_path / "more" / "P01.html").read_bytes() == (pages / "P01.html").read_bytes()
+    for folder, participant in ((pages, "P01"), (tmp_path / "more", "P03")):
+        answer(folder, participant, **dict.fromkeys(tasks(pages)))
+    shutil.copyfile(pages / "P01.json", tmp_path / "more" / "P01.json")
+    models = {row.model for row in import_answers(small_edition, tmp_path / "more")}
+    assert models == {"human/P01", "human/P03"}
 
 
 @pytest.mark.parametrize(
@@ -205,6 +259,8 @@ def test_agreement_counts_episodes_that_two_participants_answered() -> None:
     assert agreement(_rows(*alone)) is None
     both = [(who, task, score, "d") for who in ("human/A", "human/C") for task, score in (("p", 0.25), ("q", 1.0))]
     assert "2 participants on 2 episodes: 1.000 (scores, interval), 1.000 (full" in str(agreement(_rows(*alone, *both)))
+    halves = [("human/A", "p", 0.2, "d"), ("human/C", "p", 0.4, "d"), *both[1:2], *both[3:]]
+    assert re.search(r": 0\.\d+ \(scores, interval\), 1\.000 \(full", str(agreement(_rows(*halves))))
     equal = [(who, task, 0.5, "d") for who in ("human/A", "human/C") for task in "pq"]
     assert "undefined (all equal) (scores" in str(agreement(_rows(*equal)))
 
@@ -284,10 +340,13 @@ def test_a_task_is_submitted_at_its_time_limit(page: Page) -> None:
     page.reload()
     page.get_by_label("I take part").check()
     page.get_by_role("button", name="Start or continue").click()
-    page.clock.run_for("04:50")
+    page.clock.run_for("07:50")
     expect(page.locator("#where")).to_have_text("Task 1 of 2")
     page.clock.run_for("00:20")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Paused")
+    page.clock.run_for("20:00")
     expect(page.locator("#where")).to_have_text("Task 2 of 2")
+    assert page.locator(".task:visible").count() == 0
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -136,6 +137,14 @@ def test_croissant_states_responsible_use(hub: Path) -> None:
     assert document["rai:hasSyntheticData"] is True
     assert document["prov:wasDerivedFrom"]
     assert document["prov:wasGeneratedBy"]["name"].startswith("finskillbench data build, version ")
+
+
+def test_croissant_of_an_imported_release_claims_no_proof(marked: Edition) -> None:
+    release = replace(marked, manifest={**marked.manifest, "source": {"kind": "release"}})
+    document = json.loads(croissant(release, (), (), today=TODAY))
+    assert document["rai:dataAnnotationProtocol"] == "Labels are those of the release; they carry no proof."
+    assert document["prov:wasGeneratedBy"]["name"].startswith("finskillbench data import, version ")
+    assert document["rai:hasSyntheticData"] is False
 
 
 def test_croissant_reads_the_records_back(marked: Edition, hub: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
+import pytest
 from tests.rows import synthetic_rows
+from tests.small_rows import table as rows_of
 
 from finskillbench.analysis.results import collect
 from finskillbench.domains import domains
@@ -27,13 +29,7 @@ def test_every_demand_has_evidence_and_every_subtask_has_its_work() -> None:
     assert len(demands.rows) >= 20
     assert {row[2] for row in demands.rows} == {"met", "partly", "not met"}
     named = " ".join(str(row[1]) for row in work.rows)
-    assert [
-        each.name
-        for one in domains()
-        if one.suite == "paper"
-        for each in one.subtasks
-        if each.headline and each.name not in named
-    ] == []
+    assert [each.name for one in domains() for each in one.subtasks if each.name not in named] == []
 
 
 def test_saturation_counts_models_near_the_ceiling_under_their_best_condition() -> None:
@@ -46,3 +42,11 @@ def test_saturation_counts_models_near_the_ceiling_under_their_best_condition() 
     table = saturation_table(replace(results, episodes=perfect))
     assert {row[2] for row in table.rows} == {1.0}
     assert {row[4] for row in table.rows} == {0.5}
+
+
+def test_the_ceiling_is_the_reference_program_with_curated_skills() -> None:
+    scores = {("baseline/reference", "curated"): 0.6, ("baseline/reference", "no_skill"): 0.2, ("m", "no_skill"): 0.56}
+    rows = [(model, condition, "rebalancing", f"r{item}", score, score) for (model, condition), score in scores.items()
+            for item in range(3)]  # fmt: skip
+    subtask, *_ = saturation_table(collect(rows_of(*rows))).rows
+    assert subtask[1:] == (1, pytest.approx(0.56), pytest.approx(0.6), 1.0)

@@ -136,17 +136,19 @@ class RunOptions(ConditionOptions):
         return found
 
     def tasks(self, edition: Edition) -> list[str] | None:
-        """Return the selected tasks and those of the short form; refuse a short form of another edition."""
+        """Return the selected tasks, or those of the short form; refuse a short form of another edition."""
         from finskillbench.analysis.short_form import read_short_form
         from finskillbench.errors import InputError
 
         named = super().tasks(edition)
         if self.short is None:
             return named
+        if named is not None:
+            raise InputError("--short cannot be combined with --task or --portfolio; leave these out")
         form = read_short_form(self.short)
         if form.edition != edition.digest:
             raise InputError(f"{self.short}: is not of {edition.path}; name edition {form.edition[:8]} with --edition")
-        return [*form.weights, *(named or ())]
+        return [*form.weights]
 
     @property
     def by_model(self) -> Sequence[Self]:

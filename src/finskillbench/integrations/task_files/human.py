@@ -11,7 +11,7 @@ import hashlib
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,6 +82,7 @@ def export_pages(
         mounts={domain: each.digest for domain, each in mounts.items()},
         tasks={name: episode.task_id for name, episode in tasks.items()},
         participants=tuple(participants),
+        minutes=minutes,
     )
     contents = {name: _content(edition, episode) for name, episode in tasks.items()}
     shared = {"export": _identity(record), "minutes": minutes, "canary": CANARY_TEXT.strip()}
@@ -95,8 +96,8 @@ def export_pages(
 
 
 def _identity(record: ExportRecord) -> str:
-    """Return the digits by which saved answers name their export."""
-    return hashlib.sha256(orjson.dumps(record)).hexdigest()[:16]
+    """Return the digits by which saved answers name their export; participants do not change them."""
+    return hashlib.sha256(orjson.dumps(replace(record, participants=()))).hexdigest()[:16]
 
 
 def _content(edition: Edition, episode: Episode) -> dict[str, Any]:
@@ -193,10 +194,11 @@ class HumanAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """File of answers that a page has saved, by the number of the task."""
+    """File of answers that a page has saved, by the number of the task, and the time of consent."""
 
     export: str
     participant: str
+    consented: Moment
     episodes: dict[str, HumanAnswer]
 
 
@@ -205,9 +207,13 @@ def read_pages(folder: Path, record: ExportRecord) -> dict[str, dict[str, HumanA
 
     Raises
     ------
-    InputError : no file is there, or one is damaged, of another participant or of another export.
+    InputError : no file is there, or one is damaged, without consent, of another export or participant, or
+        has tasks or times that its page cannot have.
     """
     found: dict[str, dict[str, HumanAnswer]] = {}
+    known = {RECORD, *(f"{participant}.json" for participant in record.participants)}
+    if strange := sorted(path for path in folder.glob("*.json") if path.name not in known):
+        raise InputError(f"{strange[0]}: of no participant in {RECORD}; name it PARTICIPANT.json, or remove it")
     for participant in record.participants:
         path = folder / f"{participant}.json"
         if (data := read_plain(path, _MOST_BYTES)) is None:
@@ -219,9 +225,23 @@ def read_pages(folder: Path, record: ExportRecord) -> dict[str, dict[str, HumanA
         if (saved.export, saved.participant) != (_identity(record), participant):
             theirs = f"answers of {saved.participant!r} to export {saved.export!r}"
             raise InputError(f"{path}: {theirs}; put the file that {participant}.html has saved there")
+        for name, answer in saved.episodes.items():
+            if problem := _problem(name, answer, record):
+                raise InputError(f"{path}: task {name!r}: {problem}; put the file as {participant}.html has saved it")
         found[participant] = saved.episodes
     if not found:
         raise InputError(
             f"{folder}: has no saved answers; put {record.participants[0]}.json and others next to the pages"
         )
     return found
+
+
+def _problem(name: str, answer: HumanAnswer, record: ExportRecord) -> str | None:
+    """Return why a page cannot have saved an answer, or None."""
+    if name not in record.tasks:
+        return "not on the page"
+    if answer.ended < answer.started:
+        return "ended before it started"
+    if record.minutes is not None and answer.seconds > 60 * record.minutes:
+        return f"{answer.seconds:.0f} seconds, more than {record.minutes} minutes"
+    return None

@@ -67,7 +67,7 @@ its guidance; `python skills/<name>/scripts/<script>.py --input FILE` runs a scr
 class ExportRecord:
     """Record of an export: `edition` and `mounts` (by domain) are digests, `tasks` maps folders to task ids.
 
-    An export of pages has `participants`, and `tasks` maps the numbers on a page.
+    An export of pages has `participants` and a time limit or None, and `tasks` maps the numbers on a page.
     """
 
     format: int = FORMAT
@@ -76,6 +76,7 @@ class ExportRecord:
     mounts: Mapping[str, str]
     tasks: dict[str, str] = field(default_factory=dict[str, str])
     participants: tuple[str, ...] = ()
+    minutes: int | None = None
 
 
 def export_tasks(

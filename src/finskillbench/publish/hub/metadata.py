@@ -228,16 +228,26 @@ _CONTEXT: dict[str, Any] = {
 
 _RAI: dict[str, Any] = orjson.loads(Path(__file__).with_name("responsible_use.json").read_bytes())
 """Statements on responsible use, which NeurIPS 2026 requires with `_origin`."""
-_SYNTHETIC_ORIGIN = "Nothing: companies, prices and filings are fictional and come from a seed."
-_OTHER_ORIGIN = "Raw files of other publishers; the manifest in edition/ names kind and digests."
+_RELEASE: dict[str, Any] = {
+    "rai:dataAnnotationProtocol": "Labels are those of the release; they carry no proof.",
+    "rai:dataBiases": "Those of the release: no episode was dropped.",
+}
+"""Statements that differ for imported releases."""
+_ORIGINS = {
+    "synthetic": "Nothing: companies, prices and filings are fictional and come from a seed.",
+    "raw-dir": "Raw files of other publishers; the manifest in edition/ names kind and digests.",
+    "release": "A published release; the manifest in edition/ names its digest.",
+}
 
 
 def _origin(edition: Edition) -> dict[str, Any]:
-    synthetic = edition.manifest["source"]["kind"] == "synthetic"
-    made_by = f"finskillbench data build, version {edition.manifest['versions']['finskillbench']}"
+    kind = edition.manifest["source"]["kind"]
+    command = "import" if kind == "release" else "build"
+    made_by = f"finskillbench data {command}, version {edition.manifest['versions']['finskillbench']}"
     return {
-        "rai:hasSyntheticData": synthetic,
-        "prov:wasDerivedFrom": _SYNTHETIC_ORIGIN if synthetic else _OTHER_ORIGIN,
+        **(_RELEASE if kind == "release" else {}),
+        "rai:hasSyntheticData": kind == "synthetic",
+        "prov:wasDerivedFrom": _ORIGINS[kind],
         "prov:wasGeneratedBy": {"@type": "prov:Activity", "name": made_by},
     }
 

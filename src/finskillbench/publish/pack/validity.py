@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -30,19 +28,15 @@ _TITLES = {
 }
 
 
-@cache
-def _statements() -> Mapping[str, Sequence[Mapping[str, str]]]:
-    return tomllib.loads(_STATEMENTS.read_text(encoding="utf-8"))
-
-
 def statement_tables() -> tuple[Table, ...]:
     """Return the tables of work, gaps and demands."""
+    statements = tomllib.loads(_STATEMENTS.read_text(encoding="utf-8"))
     return tuple(
         Table(
             name,
             title,
             tuple(Column(key, text) for key, text in columns.items()),
-            tuple(tuple(entry[key] for key in columns) for entry in _statements()[name]),
+            tuple(tuple(entry[key] for key in columns) for entry in statements[name]),
         )
         for name, (title, columns) in _TITLES.items()
     )

@@ -48,17 +48,18 @@
   function tick() {
     if (!running) return;
     const time = performance.now();
-    record().seconds += (time - ticked) / 1000;
+    record().seconds = Math.min(record().seconds + (time - ticked) / 1000, 60 * minutes || Infinity);
     record().ended = now();
     ticked = time;
     keep();
     if (minutes && record().seconds >= 60 * minutes) submit(); else show();
   }
+  // At its time limit a task is submitted too, and the next one waits until somebody is there to start it.
   function submit() {
     running = false;
     state.current += 1;
     keep();
-    if (state.current < tasks.length) start(); else show();
+    show();
   }
   function paste(event) {
     const rows = event.clipboardData.getData("text").trim().split(/\r?\n/).map((line) => line.split("\t").map((text) => text.trim()));
@@ -83,7 +84,10 @@
       const wrong = problem();
       const submits = !wrong || confirm(`${wrong}. Submit it as it is?`);
       tick();
-      if (submits && each === section()) submit();
+      if (submits && each === section()) {
+        submit();
+        if (state.current < tasks.length) start();
+      }
     });
   }
   byId("consent").checked = state.consented !== null;

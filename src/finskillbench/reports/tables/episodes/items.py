@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from finskillbench.analysis.results import Results, collect
+from finskillbench.analysis.results import LEAST, Results, collect
 from finskillbench.analysis.short_form import OVERALL, ShortForm, item_statistics, population_of, short_form_estimates
-from finskillbench.episode import Profile
 from finskillbench.reports.tables import common
 from finskillbench.reports.tables.base import Cell, Column, Estimate, Kind, Table, columns_of
 
@@ -35,13 +34,16 @@ def items_table(results: Results) -> Table:
 
 
 def short_form_table(rows: pl.DataFrame, form: ShortForm) -> Table:
-    """Tabulate scores estimated from the rows of a short form."""
+    """Tabulate scores estimated from the rows of a short form; no interval below 95 % of its episodes."""
     estimates: list[tuple[Cell, ...]] = []
-    for *key, episodes, estimate in short_form_estimates(collect(rows, Profile(form.profile)), form).iter_rows():
-        known = form.accuracy.get(key[-1])
+    for *key, episodes, estimate in short_form_estimates(collect(rows, form.profile), form).iter_rows():
+        wanted = len(form.weights) * (len(form.conditions) if key[-1] == OVERALL else 1)
+        known = form.accuracy.get(key[-1]) if episodes >= LEAST * wanted else None
         inside = known is not None and known.lowest_score <= estimate <= known.highest_score
         ends = (max(0.0, estimate - known.half_width), min(1.0, estimate + known.half_width)) if known else ()
-        estimates.append((*key, episodes, Estimate(estimate, *ends), "" if inside else "outside the form's models"))
+        remark = "outside the form's models" if key[-1] in form.accuracy else "a condition without short form"
+        remark = f"{episodes} of {wanted} episodes" if episodes < LEAST * wanted else remark
+        estimates.append((*key, episodes, Estimate(estimate, *ends), "" if inside else remark))
     columns = (
         *(common.MODEL, common.HARNESS, common.CONDITION),
         Column("episodes", "Episodes", Kind.COUNT),
