@@ -327,7 +327,7 @@ def export_register_entry(run: Path, out: Path, repository: str, commit: str | N
     if not owner or address.scheme != "https":
         raise InputError(f"--repository {repository}: not an address like https://github.com/OWNER/REPOSITORY")
     if commit is not None and not re.fullmatch("[0-9a-f]{40}", commit):
-        raise InputError(f"--commit {commit}: not the 40 hexadecimal digits of a commit")
+        raise InputError(f"--commit {commit}: not the 40 hexadecimal digits of a commit; name the published one")
     commits = {row.commit for rows in arms.values() for row in rows}
     pinned = commit or (commits.pop() if len(commits) == 1 else None)
     if pinned is None or pinned.endswith("-dirty"):
