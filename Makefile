@@ -57,13 +57,14 @@ $(OWN): %: .venv-%/.installed-$(KEY)
 check: ## What continuous integration runs: tests, format and style, types, layers
 	@.ci/run
 
-# Work stealing gives each process a part in the order of the files, so that what a file sets up is set up once. Tests
-# wait for browsers, servers and processes: three keep two cores busy.
+# Each process runs whole files, so that what a file sets up is set up once; tests/fixtures.py sorts them. Tests wait for
+# browsers, servers and processes: three keep two cores busy.
+FILES := --dist loadfile --no-loadscope-reorder
 test: $(DEV_STAMP) ## Run all tests in three processes (ARGS="tests/cli" for some of them)
-	@$(PY) -m pytest -n 3 --dist worksteal $(ARGS)
+	@$(PY) -m pytest -n 3 $(FILES) $(ARGS)
 
 test-fast: $(DEV_STAMP) ## The tests to run while you work: none that are slow or need a whole edition (about a minute)
-	@$(PY) -m pytest -n 2 --dist worksteal -q -m "not slow and not edition" $(ARGS)
+	@$(PY) -m pytest -n 2 $(FILES) -q -m "not slow and not edition" $(ARGS)
 
 lint: $(DEV_STAMP) ## Check format and style
 	@$(PY) -m ruff format --check

@@ -4,7 +4,7 @@
 
 Each kind goes into an environment of its own with the pins of requirements/run.txt, in a folder away from the
 checkout: first the core alone, then the desk suite beside it. What must hold: they hold every tracked file of their
-package and no other, byte for byte; commands print and make what they should, a whole small edition and a run on it
+package and no other, byte for byte; commands print and make what they should, a small edition and a run on it
 among them; no path of the checkout is on the search path; every other supported Python that is here builds the same
 edition, byte for byte.
 """
@@ -27,9 +27,9 @@ VERSIONS = ("3.11", "3.12", "3.13")
 SOURCES = {"finskillbench": "src/", "finskillbench_desk": "packages/finskillbench-desk/src/"}
 """Folder of the package of each distribution, by the name that its files begin with."""
 _EDITION = Path("editions", "small")
-_BUILD = ("data", "build", "--seed", "7", "--companies", "15", "--out", str(_EDITION))
+_BUILD = ("data", "build", "--seed", "7", "--companies", "15", "--episodes", "20", "--out", str(_EDITION))
 _DESK = Path("editions", "desk")
-_BUILD_DESK = ("data", "build", "--suite", "desk", "--seed", "7", "--companies", "15", "--out", str(_DESK))
+_BUILD_DESK = ("data", "build", "--suite", "desk", *_BUILD[2:6], "--episodes", "4", "--out", str(_DESK))
 _OUTSIDE = """
 import sys, finskillbench
 from importlib.metadata import entry_points

@@ -37,7 +37,8 @@ settings.load_profile("ours")
 
 T = TypeVar("T")
 Alone: TypeAlias = Callable[[str], AbstractContextManager[Path]]
-SHARED = Path(__file__).resolve().parents[1].parent / "shared"
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
 
 _SYNTHETIC: dict[str, Any] = {"seed": 1}
 _REAL: dict[str, Any] = {"source": "raw-dir", "raw_dir": SHARED / "realdata", "seed": 1}
@@ -49,7 +50,10 @@ REAL_INPUTS = frozenset({"realdata", "release_sample"})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests that `make test-fast` leaves out: those that need a whole edition, or read the real files."""
+    """Mark tests that `make test-fast` leaves out, and sort files, so that no process waits for another at the end.
+
+    Marked are tests that need a whole edition, or read the real files.
+    """
     for item in items:
         if not isinstance(item, pytest.Function):
             continue
@@ -58,8 +62,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.edition)
         if REAL_INPUTS & {*item.fixturenames}:
             item.add_marker(pytest.mark.slow)
-    # The first process builds an edition while the second is at what needs none.
-    items.sort(key=lambda item: item.get_closest_marker("edition") is None)
+    items.sort(key=_places(items).__getitem__)
+
+
+def _places(items: list[pytest.Item]) -> dict[pytest.Item, int]:
+    """Return when a test is run: first a file of each distribution that has its edition built, at last fast files."""
+    editions, slow = ({item.path for item in items if item.get_closest_marker(name)} for name in ("edition", "slow"))
+    first = {path.relative_to(ROOT).parts[0]: path for path in sorted(editions, reverse=True)}
+    ranks = [{*first.values()}, editions, slow]
+    return {item: next((rank for rank, files in enumerate(ranks) if item.path in files), len(ranks)) for item in items}
 
 
 def pytest_collection_finish() -> None:

@@ -91,7 +91,7 @@ def test_a_cluster_that_does_not_answer_is_told_before_anything_is_built(
 def test_an_edition_is_that_of_one_process_also_where_a_worker_is_killed(tmp_path: Path) -> None:
     from distributed import Client, LocalCluster
 
-    small: dict[str, Any] = {"suite": "all", "seed": 7, "companies": 15, "episodes": 3}
+    small: dict[str, Any] = {"suite": "all", "seed": 7, "companies": 15, "episodes": 1}
     with one_process():
         alone = build_edition(out=tmp_path / "alone", **small)
     assert build_edition(out=tmp_path / "beside", **small).digest == alone.digest, "on every core"

@@ -29,9 +29,9 @@ def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_training_is_deterministic_and_improves_the_reward(training_edition: Edition, example: ModuleType) -> None:
     source = EditionTasks(training_edition, subtasks=[example.SUBTASK])
-    first, again, other = (example.train(source, source.tasks, 12, 6, seed) for seed in (0, 0, 1))
+    first, again, other = (example.train(source, source.tasks, 1, 6, seed) for seed in (0, 0, 1))
     assert {name: list(theta) for name, theta in first.items()} == {name: list(theta) for name, theta in again.items()}
     assert any(not np.array_equal(first[name], other[name]) for name in first.keys() & other.keys())
-    score, raw = example.compare(source, source.tasks, first)
+    score, raw = example.compare(source, source.tasks, example.train(source, source.tasks, 12, 6, 0))
     assert raw.after > raw.before + 0.3
     assert score.after > score.before == 0.0

@@ -13,7 +13,7 @@ from tests.sampling import THOROUGH, thorough
 from finskillbench.fetch.configuration import Window
 
 pytestmark = pytest.mark.enable_socket
-NUMBERS = range(4 * len(KINDS)) if THOROUGH else [KINDS.index(kind) for kind in ("cut", "page", "killed", "disk full")]
+NUMBERS = range(len(KINDS)) if THOROUGH else [KINDS.index(kind) for kind in ("cut", "page", "killed", "disk full")]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 FLOOR = 0.25
 """What answers that know less than they claim may earn on average."""
-SAMPLE = 120 if THOROUGH else 20
+SAMPLE = 60 if THOROUGH else 20
 """Episodes of a subtask that every attack is tried on, spread evenly: symbols, forms and years are all among them."""
 
 

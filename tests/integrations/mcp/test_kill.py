@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 MAY_DIFFER = (*TIMINGS, "commit")
 """Each process asks git anew, and somebody may commit while the test runs."""
 AT_ONCE, BETWEEN, DEADLINE = 2, 3, 600.0
-EPOCHS, KILLS = (4, 4) if THOROUGH else (2, 1)
+EPOCHS, KILLS = (3, 2) if THOROUGH else (2, 1)
 EPISODES = 6 * EPOCHS
 PROGRAM = """
 import sys

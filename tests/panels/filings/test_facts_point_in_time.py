@@ -26,7 +26,7 @@ from finskillbench.panels.filings.statements import FundamentalPanels, build_fil
 from finskillbench.sources.edgar.companyfacts import EdgarFacts, parse_companyfacts
 
 FIRST, LAST = dt.date(2009, 6, 1), dt.date(2026, 8, 1)
-DAYS = 200 if THOROUGH else 25
+DAYS = 50 if THOROUGH else 25
 REL = 1e-9
 EMPTY = FundamentalPanels.empty().tables
 
@@ -85,7 +85,7 @@ def test_nothing_public_was_filed_after_the_day(companies: Mapping[str, EdgarFac
     assert seen > 23.2 * DAYS * len(store.symbols)
 
 
-@pytest.mark.parametrize("day", _random_days("cut", 6 if THOROUGH else 2), ids=str)
+@pytest.mark.parametrize("day", _random_days("cut", 4 if THOROUGH else 2), ids=str)
 def test_the_panel_of_a_day_does_not_know_the_future(
     companies: Mapping[str, EdgarFacts], frame: pl.DataFrame, day: dt.date
 ) -> None:

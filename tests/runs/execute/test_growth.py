@@ -85,7 +85,7 @@ def at_once(tmp_path_factory):
 @thorough
 @pytest.mark.slow
 @settings(
-    max_examples=40 if THOROUGH else 3,
+    max_examples=10 if THOROUGH else 3,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=st.lists(STEP, min_size=STEPS, max_size=STEPS), turned=st.booleans())

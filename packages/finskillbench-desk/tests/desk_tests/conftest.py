@@ -14,8 +14,8 @@ from finskillbench.edition.checks.agent_view import AuditSources, CheckContext
 from finskillbench.edition.checks.catalog import CheckReport
 from finskillbench_desk.domain import DOMAIN
 
-CASES = 20 if THOROUGH else 3
-"""Cases of each subtask, two seconds each; 20 have every structure at both disclosures."""
+CASES = 10 if THOROUGH else 3
+"""Cases of each subtask, two seconds each; 10 have every structure."""
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +33,7 @@ def synthetic_report(synthetic_edition: Edition, tmp_path_factory: pytest.TempPa
 @pytest.fixture(scope="session")
 def full_report(tmp_path_factory: pytest.TempPathFactory) -> CheckReport:
     """The validation of an edition whose cases state the law that they follow."""
-    edition = built_once(tmp_path_factory, "full", seed=1, suite=DOMAIN.suite, disclosure="full", episodes=3)
+    edition = built_once(tmp_path_factory, "full", seed=1, suite=DOMAIN.suite, disclosure="full", episodes=2)
     return validated_once(tmp_path_factory, "full", edition)
 
 

@@ -38,7 +38,7 @@ pytestmark = [
     pytest.mark.enable_socket,
     pytest.mark.skipif(find_spec("inspect_ai") is None, reason="the extra llm is not installed"),
 ]
-EPISODES = 1_000 if THOROUGH else 200
+EPISODES = 400 if THOROUGH else 200
 CONCURRENCY = 64
 SHARE = 0.2
 SEED = 2

@@ -19,7 +19,7 @@ from tests.sampling import THOROUGH, thorough
 from finskillbench.runs.store.journal import JOURNAL, read_history, read_trajectory
 from finskillbench.runs.store.rows import TIMINGS
 
-EPISODES, KILLS, STEPS = (60, 20, 30) if THOROUGH else (30, 5, 5)
+EPISODES, KILLS, STEPS = (60, 10, 10) if THOROUGH else (30, 5, 5)
 MOST_BETWEEN, SEED = 7, 20250131
 CONDITIONS = ["no_skill", "self_generated", "self_generated_persistent"]
 AT_ONCE = {"seeds": [1], "conditions": CONDITIONS}

@@ -80,7 +80,7 @@ def test_the_posterior_of_the_disclosed_law_has_a_closed_form() -> None:
 def test_the_posterior_is_calibrated(structure: str) -> None:
     """The squared error of the effects is their variance, over drawn worlds."""
     errors, variances = [], []
-    for number in range(16):
+    for number in range(8):
         law, effects, found, _ = drawn(structure, 100 + number)
         one_each = np.unique(places(law, draw_book(np.random.default_rng(0), NAMES)), return_index=True)[1]
         errors.append(((effects[-1] - found.alpha)[one_each] ** 2).sum())

@@ -25,6 +25,8 @@ from finskillbench_desk.trade_over_time.world import DECISIONS, OUTAGE, WEEKS, D
 
 QUICK = "volatility_trend_ends"
 """The structure with the fastest posterior; it has backfilled values."""
+SOME = [each for each in STRUCTURES if each != QUICK][::2]
+"""The others are proved in the edition of a thorough run."""
 
 
 def label_of(task: BuiltTask) -> Label[Any]:
@@ -38,10 +40,8 @@ def proved(task: BuiltTask, **changes: Any) -> list[str]:
     return [each.message for each in findings.found]
 
 
-@pytest.mark.parametrize(
-    "structure", [QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in STRUCTURES if name != QUICK)]
-)
-def test_every_structure_builds_and_is_proved(structure: str) -> None:
+@pytest.mark.parametrize("structure", [QUICK, *(pytest.param(each, marks=pytest.mark.slow) for each in SOME)])
+def test_a_structure_builds_and_is_proved(structure: str) -> None:
     task = law_case(structure, 1)
     assert proved(task) == []
     assert judged(task, task.truth.expected_output["record"]).value == pytest.approx(1, abs=1e-9)

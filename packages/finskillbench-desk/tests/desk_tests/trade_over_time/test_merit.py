@@ -67,14 +67,14 @@ def _future(world: TradingWorld, week: int, rng: np.random.Generator) -> Trading
 
 @pytest.mark.slow
 def test_what_a_decision_lost_does_not_depend_on_what_came_later() -> None:
-    """Nothing that is hidden moves a loss, however it is drawn: two hundred times in a thorough run."""
+    """Nothing that is hidden moves a loss, however it is drawn: twenty times in a thorough run."""
     world = replace(world_of("medium", 2), outage=None)
     rng = np.random.default_rng(0)
     optimum, desk = solved(world, history_sums(world)), TradingSetup.of(world)
     books = [book + rng.normal(0, 20, len(book)) for book in optimal_path(desk, optimum.aims)]
     books = [desk.settled(place, book) for place, book in enumerate(books)]
     lost = losses(desk, optimum.aims, books)
-    for _ in range(200 if THOROUGH else 3):
+    for _ in range(20 if THOROUGH else 3):
         place = int(rng.integers(DECISIONS))
         other_world = _future(world, world.draws.weeks + place, rng)
         other = solved(other_world, history_sums(other_world))
