@@ -24,9 +24,12 @@ from finskillbench.edition import Edition
 from finskillbench.edition.store import CANARY
 from finskillbench.episode import Profile
 from finskillbench.errors import InputError
+from finskillbench.harness.models import ModelKey
 from finskillbench.integrations import receivers
 from finskillbench.integrations.exports import read_arms
 from finskillbench.runs.execute.run import RunResult, run
+from finskillbench.runs.store.journal import read_trajectory
+from finskillbench.runs.store.rows import to_frame
 
 ROOT = Path(__file__).parents[3]
 ATIF_CHECK = """
@@ -165,6 +168,42 @@ def test_nothing_that_is_published_holds_truth_or_keys(
         for path, text in files.items():
             assert not [word for word in (*PLANTED, "Let me see.", "scoring_details") if word in text], path
             assert CANARY in text
+    monkeypatch.setenv("EXAMPLE_API_KEY", "Example Lab")
+    words = "".join(export(finished, tmp_path / "record", "every-eval-ever", "--organization", "Example Lab").values())
+    monkeypatch.setenv("EXAMPLE_API_KEY", ADDRESS)
+    given = ("--repository", ADDRESS, "--commit", COMMIT)
+    words += "".join(export(finished, tmp_path / "register", "inspect-evals", *given).values())
+    assert not [key for key in ("Example Lab", ADDRESS) if key in words]
+
+
+def test_a_result_of_no_call_of_its_turn_belongs_to_none(finished: RunResult, tmp_path: Path) -> None:
+    row = read_arms(finished.folder, tmp_path)[1][ModelKey("test/busy"), "no_skill"][0]
+    trace = read_trajectory(finished.folder / row.item.trajectory).trace
+    place = next(place for place, each in enumerate(trace.messages) if each.role == "tool")
+    messages = [*trace.messages]
+    messages[place] = replace(messages[place], tool_call_id="unknown")
+    *_, first, _ = receivers.to_atif(row, replace(trace, messages=tuple(messages)))["steps"]
+    assert [each["source_call_id"] for each in first["observation"]["results"]] == [None, "b"]
+
+
+def test_only_the_full_score_is_a_correct_answer(finished: RunResult, tmp_path: Path) -> None:
+    rows = read_arms(finished.folder, tmp_path)[1][ModelKey("test/busy"), "no_skill"]
+    results = collect(to_frame(rows))
+    scores = pl.when(pl.col("sub_task") == "rebalancing").then(1.0).otherwise(0.99)
+    scored = results.rows.with_columns(pl.when(pl.col("score").is_not_null()).then(scores).alias("score"))
+    document = {"evaluation_id": "key", "model_info": {"id": "test/busy"}}
+    lines = receivers._samples(finished.folder, document, rows, replace(results, rows=scored))
+    correct = {line["evaluation_name"]: line["evaluation"]["is_correct"] for line in lines}
+    assert correct.pop("finskillbench.rebalancing") is True
+    assert set(correct.values()) == {False}
+
+
+def test_the_register_reports_the_headline_alone(finished: RunResult, tmp_path: Path) -> None:
+    rows = read_arms(finished.folder, tmp_path)[1][ModelKey("test/busy"), "no_skill"]
+    apart = [replace(rows[0], task_id="another", sub_task="infeasibility_detection", score=1.0)]
+    key = ModelKey("test/busy")
+    assert [*receivers._reported(key, "no_skill", [*rows, *apart])] == [*receivers._reported(key, "no_skill", rows)]
+    assert [*receivers._reported(key, "no_skill", apart)] == []
 
 
 def test_a_register_entry_pins_the_commit_and_reports_models(finished: RunResult, tmp_path: Path) -> None:

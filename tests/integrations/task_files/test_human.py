@@ -297,6 +297,10 @@ def test_a_person_answers_in_a_browser_and_scores(
     right = right_answer(small_edition, ids[first])
     section.get_by_label("Answer", exact=True).fill(right[:-1])
     expect(section.get_by_role("status")).to_contain_text("Not valid JSON")
+    section.get_by_label("Answer", exact=True).fill("{}")
+    expect(section.get_by_role("status")).to_contain_text("Missing")
+    for key in (section.get_attribute("data-required") or "none").split():
+        expect(section.get_by_role("status")).to_contain_text(key)
     section.get_by_label("Answer", exact=True).fill(right)
     expect(section.get_by_role("status")).to_have_text("Valid JSON with the required keys")
     faults = [each for each in Axe().run(page).response["violations"] if each["impact"] in ("serious", "critical")]
