@@ -4,7 +4,7 @@
 
 Each kind goes into an environment of its own with the pins of requirements/run.txt, in a folder away from the
 checkout: first the core alone, then the desk suite beside it. What must hold: they hold every tracked file of their
-package and no other, byte for byte; commands print and make what they should, a small edition and a run on it
+package and no other, byte for byte; commands print and make what they should, a whole small edition and a run on it
 among them; no path of the checkout is on the search path; every other supported Python that is here builds the same
 edition, byte for byte.
 """
@@ -27,9 +27,14 @@ VERSIONS = ("3.11", "3.12", "3.13")
 SOURCES = {"finskillbench": "src/", "finskillbench_desk": "packages/finskillbench-desk/src/"}
 """Folder of the package of each distribution, by the name that its files begin with."""
 _EDITION = Path("editions", "small")
-_BUILD = ("data", "build", "--seed", "7", "--companies", "15", "--episodes", "20", "--out", str(_EDITION))
+_BUILD = ("data", "build", "--seed", "7", "--companies", "15", "--out", str(_EDITION))
 _DESK = Path("editions", "desk")
-_BUILD_DESK = ("data", "build", "--suite", "desk", *_BUILD[2:6], "--episodes", "4", "--out", str(_DESK))
+_BUILD_DESK = f"""
+from pathlib import Path
+from finskillbench.edition import build_edition
+build_edition(suite="desk", seed=7, companies=15, episodes=4, out=Path({str(_DESK)!r}))
+"""
+"""A program, since no command builds fewer episodes than the suite has."""
 _OUTSIDE = """
 import sys, finskillbench
 from importlib.metadata import entry_points
@@ -125,8 +130,8 @@ def _elsewhere(wheels: list[Path], folder: Path) -> None:
         place = folder / version
         python = _environment(place, interpreter)
         _install(place, python, *wheels)
-        for build in (_BUILD, _BUILD_DESK):
-            _run(place, python.with_name("finskillbench"), *build)
+        _run(place, python.with_name("finskillbench"), *_BUILD)
+        _run(place, python, "-c", _BUILD_DESK)
         compare(digests(place / "editions"), first, f"the editions of Python {version}, beside those of {own}")
         print(f"Python {version}: the editions of Python {own}, byte for byte", flush=True)
 
@@ -190,7 +195,7 @@ def _desk_commands(place: Path, program: Path, *, whole: bool) -> None:
     if "signal-trading" not in _run(place, program, "skills", "list"):
         raise TrialError("skills list shows no package of the desk suite")
     if whole:
-        _run(place, program, *_BUILD_DESK)
+        _run(place, program.with_name("python"), "-c", _BUILD_DESK)
         chosen = ("--edition", str(_DESK), "--suite", "desk", "--limit", "1", "--condition", "curated")
         _run(place, program, "run", *chosen, "--model", "baseline/reference", "--out", "runs/desk")
 

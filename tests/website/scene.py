@@ -94,15 +94,11 @@ def stands_in(block: Block) -> bool:
 
 
 def staged(block: Block, stands_for: Mapping[str, str], given: Callable[[str], bool]) -> Block:
-    """A block with what its capitals stand for, and without the lines that make what is given already.
-
-    Editions are built with two episodes of each subtask, unless the line states another number.
-    """
+    """A block with what its capitals stand for, and without the lines that make what is given already."""
     kept = [line for line in block.text.splitlines() if not given(line)]
     if stands_in(block):
         kept = [line for line in kept if not line.startswith("make ")]
     text = re.sub(r" \[OTHER \.\.\.\]", "", "\n".join(kept))
-    text = text.replace("finskillbench data build ", "finskillbench data build --episodes 2 ")
     for name, standin in _STANDS_IN.items() if stands_in(block) else ():
         text = re.sub(rf"(?<=--model ){name}(?=\s|$)", standin, text)
     for word, value in stands_for.items():
