@@ -63,7 +63,7 @@ FILES := --dist loadfile --no-loadscope-reorder
 test: $(DEV_STAMP) ## Run all tests in three processes (ARGS="tests/cli" for some of them)
 	@$(PY) -m pytest -n 3 $(FILES) $(ARGS)
 
-test-fast: $(DEV_STAMP) ## The tests to run while you work: none that are slow or need a whole edition (about a minute)
+test-fast: $(DEV_STAMP) ## The tests to run while you work: none that are slow or need a whole edition (five minutes)
 	@$(PY) -m pytest -n 2 $(FILES) -q -m "not slow and not edition" $(ARGS)
 
 lint: $(DEV_STAMP) ## Check format and style
