@@ -62,10 +62,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.edition)
         if REAL_INPUTS & {*item.fixturenames}:
             item.add_marker(pytest.mark.slow)
-    items.sort(key=_places(items).__getitem__)
+    items.sort(key=_run_order(items).__getitem__)
 
 
-def _places(items: list[pytest.Item]) -> dict[pytest.Item, int]:
+def _run_order(items: list[pytest.Item]) -> dict[pytest.Item, int]:
     """Return when a test is run: first a file of each distribution that has its edition built, at last fast files."""
     editions, slow = ({item.path for item in items if item.get_closest_marker(name)} for name in ("edition", "slow"))
     first = {path.relative_to(ROOT).parts[0]: path for path in sorted(editions, reverse=True)}

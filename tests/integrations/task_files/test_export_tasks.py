@@ -33,7 +33,7 @@ from finskillbench.runs.plan.items import Item
 from finskillbench.runs.store.journal import read_trajectory
 from finskillbench.runs.store.rows import SCHEMA
 
-MOST = 40 if THOROUGH else 2
+MOST = 10_000 if THOROUGH else 2
 """Episodes of each subtask that are read byte by byte."""
 APPOINTED = ("trade_date", "settle_date", "pay_date", "ex_date")
 """Days of a committee's tables that were appointed by its day; what is of a later one is to be left out."""

@@ -24,8 +24,8 @@ CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.whic
 QUIET = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync")
 QUIETER = ("--disable-component-update", "--disable-quic")
 THEMES = ("light", "dark")
-SIGHTS = ((390, "light"), (820, "dark"))
-"""Widths in pixels and themes; the widest is that of every other test here."""
+VIEWPORTS = ((390, "light"), (820, "dark"), (1280, "light"))
+"""Widths in pixels, each with a theme: a theme changes no layout."""
 
 pytestmark = [
     pytest.mark.slow,  # a browser starts
@@ -100,11 +100,13 @@ def violations(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(("case", "sight"), sampled(product(("programs", "one", "second", "both", "nine"), SIGHTS), 3))
+@pytest.mark.parametrize(
+    ("case", "viewport"), sampled(product(("programs", "one", "second", "both", "nine"), VIEWPORTS), 3)
+)
 def test_a_page_is_accessible_and_everything_in_it_can_be_seen(
-    browser: Browser, pages: dict[str, WrittenPage], case: str, sight: tuple[int, str]
+    browser: Browser, pages: dict[str, WrittenPage], case: str, viewport: tuple[int, str]
 ) -> None:
-    width, theme = sight
+    width, theme = viewport
     watched = Watched(browser, pages[case].index, theme, width)
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
     assert watched.page.evaluate(FAULTS) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,9 +25,9 @@ from finskillbench_desk.trade_over_time import laws as trade_over_time
 STRUCTURES, TIERS = ("a", "b", "c", "d", "e", "f"), ("easy", "medium", "hard")
 
 
-def planned(seed: int, **options: Any) -> list[PlannedCase]:
+def planned(seed: int, structures: Sequence[str] = STRUCTURES, **options: Any) -> list[PlannedCase]:
     panels: Any = SimpleNamespace(universe=("AAA",))
-    return list(plan(BuildContext(panels, seed, **options), 36, STRUCTURES, TIERS))
+    return list(plan(BuildContext(panels, seed, **options), 36, structures, TIERS))
 
 
 def test_every_structure_has_every_level_and_tier_equally_often() -> None:
@@ -40,6 +41,13 @@ def test_a_number_tells_no_structure() -> None:
     orders = {tuple(case.structure for case in planned(seed)[:6]) for seed in range(20)}
     assert len(orders) > 15
     assert all(set(order) == set(STRUCTURES) for order in orders)
+
+
+def test_ten_cases_have_every_structure() -> None:
+    """A thorough run validates as many of each kind; the first cases have a structure each."""
+    for kind in (allocate, trade_over_time, forensic_screen):
+        cases = planned(1, tuple(kind.STRUCTURES), episodes=10)
+        assert {case.structure for case in cases} == set(kind.STRUCTURES)
 
 
 @pytest.mark.parametrize("level", ["described", "data"])
